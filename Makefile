@@ -10,7 +10,7 @@ DOCS_BUILT := docs/_build docs/gallery docs/repository docs/api/generated docs/a
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup
 CORE := losses solvers metrics penalties measures linear test_operators.py
 
-.PHONY: demo test test-fast test-core test-oldest golden lint bench docs clean
+.PHONY: demo test test-fast test-core test-oldest golden house mutants lint bench docs clean
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -37,6 +37,14 @@ test-core: $(STAMP)-test
 # Whether results are those of the last redesign, bit by bit, on the machine that made the hashes.
 golden: $(STAMP)-test
 	$(BIN)/python tests/golden/golden.py check
+
+# The counts that tests/test_structure.py limits: modules, lines, numbers.
+house: $(STAMP)-test
+	cd tests && ../$(BIN)/python -m helpers.house
+
+# Whether the tests notice when the code is wrong: make mutants MUTANTS="--n 30 --seed 1 --modules losses/"
+mutants: $(STAMP)-test
+	$(BIN)/python tests/mutants.py $(MUTANTS)
 
 # The lowest versions that pyproject.toml allows, in an environment of their own; what they need themselves is new.
 test-oldest: pyproject.toml

@@ -36,10 +36,6 @@ def test_contributing_lists_the_methods_and_no_others(name):
     assert set(re.findall(r"`(\w+)\(", row(name))) == methods(CONTRACTS[name])
 
 
-def test_a_bound_loss_has_at_most_eight_methods():
-    assert len(methods(BoundLoss)) <= 8
-
-
 def is_implemented(bound, method):
     """Whether a loss has a method of its own that does not refuse."""
     if getattr(type(bound), method) is getattr(BoundLoss, method):

@@ -124,6 +124,13 @@ def test_splits_that_do_not_hold_out_each_row_once_are_refused():
         FPRThresholdClassifier(LogisticRegression(), 0.2, cv=splits).fit(X, y)
 
 
+def test_probabilities_are_those_of_the_estimator():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((200, 2)), np.arange(200) % 2
+    model = FPRThresholdClassifier(LogisticRegression(), 0.2, cv=0.5, random_state=0).fit(X + y[:, None], y)
+    np.testing.assert_array_equal(model.predict_proba(X), model.estimator_.predict_proba(X))
+
+
 def test_ties_at_the_order_statistic_stay_below():
     scores = np.repeat([0.0, 1.0, 2.0], [20, 20, 10])[:, None]
     y = np.r_[np.zeros(49), 1]

@@ -20,7 +20,7 @@ import rocmax
 import rocmax.displays
 from helpers.given_scores import Given
 from rocmax import FPRThresholdClassifier, TPRThresholdClassifier
-from rocmax.thresholds import GroupEvidence
+from rocmax.thresholds import GroupEvidence, group_order
 
 CLASSIFIERS = {"fpr": (FPRThresholdClassifier, 0.05), "tpr": (TPRThresholdClassifier, 0.95)}
 
@@ -110,6 +110,77 @@ def test_the_evidence_has_an_expectation_of_at_most_one_under_every_rate_above_t
         constraints={"type": "ineq", "fun": lambda shares: rows @ shares - 0.2},
     )
     assert -found.fun == pytest.approx(1.0, abs=1e-4)
+
+
+def test_groups_have_no_weight_in_the_rate_of_rows_without_a_guarantee():
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 2
+    scores, groups = rng.standard_normal((300, 1)) + y[:, None], rng.integers(0, 20, 300) ** 2 // 25
+    found = {}
+    for rate in ("row", "group", None):
+        model = FPRThresholdClassifier(Given().fit(scores, y), 0.1, cv="prefit", rate=rate or "row")
+        found[rate] = model.fit(scores, y, groups=None if rate is None else groups).threshold_
+    assert found["row"] == found[None] != found["group"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_order_is_the_smallest_with_enough_evidence(seed):
+    rng = np.random.default_rng(seed)
+    groups, risk = np.sort(rng.integers(0, 60, 150)), rng.standard_normal(150)
+    sizes = np.unique(groups, return_counts=True)[1]
+    member = np.unique(groups, return_inverse=True)[1]
+    evidence = GroupEvidence(sizes, 0.2, 0.1, "row")
+    ranks = np.argsort(np.argsort(risk))
+    enough = [
+        evidence.is_enough(np.bincount(member[ranks >= count], minlength=sizes.size)) for count in range(risk.size + 1)
+    ]
+    assert 1 < enough.index(True) < risk.size
+    assert group_order(risk, groups, 0.2, 0.1, "row") == enough.index(True)
+
+
+@pytest.mark.parametrize("max_rate", [0.05, 0.4, 0.9])
+@pytest.mark.parametrize("sizes", [[3, 3, 3, 3], [1, 2, 4, 9], [1, 1, 1, 40]], ids=str)
+def test_evidence_is_that_of_the_formula(max_rate, sizes):
+    """The worst shares are found by a solver that knows nothing of multipliers."""
+    sizes, delta = np.array(sizes), 0.1
+    share = sizes / sizes.sum()
+    best = math.sqrt(2 * math.log(1 / delta) * (share @ share) / (max_rate * (1 - max_rate)))
+    bets = {min(1.0, factor * best) for factor in (1.0, 2.0, 4.0) if factor**2 <= sizes.mean()}
+    errors = np.array([1, 0, 2, 0]) * sizes // 3
+    expected = []
+    for bet in bets:
+        c = np.minimum(1.0, bet * share / (share @ share))
+        worst = minimize(
+            lambda p, c=c: -np.log(np.maximum(1 - c * p, 1e-300)).sum(),
+            np.full(4, max_rate),
+            bounds=[(0, 1)] * 4,
+            constraints={"type": "ineq", "fun": lambda p: share @ p - max_rate},
+            options={"ftol": 1e-14},
+        )
+        expected.append(np.prod(1 - c * errors / sizes) * math.exp(worst.fun))
+    found = GroupEvidence(sizes, max_rate, delta, "row").log_evidence(errors)
+    assert math.exp(found) == pytest.approx(np.mean(expected), rel=1e-5)
+
+
+@pytest.mark.parametrize(("size", "n_bets"), [(1, 1), (4, 2), (20, 3)])
+def test_evidence_of_many_groups_of_one_size(size, n_bets):
+    """Then the worst shares are all equal to the limit."""
+    max_rate, delta, n_groups = 0.3, 0.05, 800
+    best = math.sqrt(2 * math.log(1 / delta) / (n_groups * max_rate * (1 - max_rate)))
+    bets = best * 2.0 ** np.arange(n_bets)
+    errors = np.random.default_rng(0).binomial(size, 0.25, n_groups)
+    logs = np.log1p(-np.outer(bets, errors / size)).sum(axis=1) - n_groups * np.log1p(-bets * max_rate)
+    found = GroupEvidence(np.full(n_groups, size), max_rate, delta, "row").log_evidence(errors)
+    assert found == pytest.approx(math.log(np.exp(logs).mean()), rel=1e-9)
+
+
+@pytest.mark.parametrize("max_rate", [0.05, 0.06, 0.08, 0.11])
+def test_the_number_of_groups_in_the_message_is_the_smallest(max_rate):
+    with pytest.raises(ValueError, match="independent groups") as caught:
+        GroupEvidence(np.full(5, 3), max_rate, 0.05, "row").check(None)
+    needed = int(str(caught.value).split("at least ")[1].split()[0])
+    enough = [GroupEvidence(np.full(n, 3), max_rate, 0.05, "row").is_enough(np.zeros(n)) for n in (needed - 1, needed)]
+    assert enough == [False, True]
 
 
 def test_evidence_does_not_fall_when_errors_become_fewer():

@@ -338,7 +338,7 @@ def test_a_model_of_a_table_knows_its_positive_class(model, limit):
     )
     assert found.pos_label == found.positive == "fraud"
     positive = (table["label"] == "fraud").to_numpy()
-    rows = table[list(found.facts["features"])]
+    rows = table[list(found.facts.features)]
     expected = partial_auc_score(positive, rocmax.tables.predict(found, rows)["score"], max_fpr=MAX_FPR)
     # Only the threshold classifier and the linear model name the class; a scorer can name it for the other one.
     named = limit or model == "linear"
@@ -425,6 +425,14 @@ def test_files_and_comparisons_warn_once(tmp_path):
     assert message.startswith("compare: ")
     named = make_scorer("roc_auc", pos_label="ok")
     assert warned(lambda: rocmax.compare(models, X, NAMED, scoring=named, n_splits=2)) == []
+
+
+def test_the_warning_points_to_the_call():
+    for model in (rocmax.AUCClassifier(), rocmax.FPRThresholdClassifier(rocmax.AUCClassifier(), cv=2)):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            model.fit(X, NAMED)
+        assert [each.filename for each in found] == [__file__]
 
 
 def test_python_shows_the_warning_once_in_a_search():

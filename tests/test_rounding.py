@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocmax._rounding import _NEAR, join_ties, join_ties_near, product_error
-from rocmax._validation import find_classes
-from rocmax.metrics.thresholds import at_fpr, at_tpr, highest_rejected, lowest_accepted
+from rocmax._rounding import join_ties, join_ties_near, product_error
+from rocmax.measures import at_fpr, at_tpr, highest_rejected, lowest_accepted
 
 RULES = {"fpr": (at_fpr, highest_rejected), "tpr": (at_tpr, lowest_accepted)}
 
@@ -26,7 +25,7 @@ RULES = {"fpr": (at_fpr, highest_rejected), "tpr": (at_tpr, lowest_accepted)}
 @settings(max_examples=60, deadline=None)
 def test_the_threshold_is_that_of_ties_joined_among_all_rows(seed, single, decimals, shift, repeats, rate, rule):
     rng = np.random.default_rng(seed)
-    n_rows = 3 * _NEAR
+    n_rows = 12_000  # so many that most of them are left out
     X = rng.standard_normal((n_rows, 3))
     X = (X if decimals is None else np.round(X, decimals))[rng.integers(0, n_rows // repeats, n_rows)] + shift
     X, w = X.astype(np.float32 if single else np.float64), rng.standard_normal(3)
@@ -52,7 +51,7 @@ def test_few_rows_are_examined():
         return np.full(rows.size, 1e-12)
 
     join_ties_near(scores, float(scores[17]), error)
-    assert examined == [_NEAR + 1]
+    assert 0 < sum(examined) < 5000
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.05, 0.37, 1.0])
@@ -61,30 +60,3 @@ def test_weights_of_one_change_nothing(rate):
     scores, positive = np.round(rng.standard_normal(500), 1), rng.random(500) < 0.3
     for _, score_at in RULES.values():
         assert score_at(scores, positive, None, rate) == score_at(scores, positive, np.ones(500), rate)
-
-
-@pytest.mark.parametrize(
-    "y",
-    [
-        [1, 2, 2, 1],
-        [0.5, -0.5],
-        [True, False],
-        np.array([3, 250], np.uint8),
-        ["b", "a"],
-        [5, 5],
-    ],
-    ids=str,
-)
-def test_classes_are_those_of_unique(y):
-    y = np.asarray(y)
-    classes = np.unique(y)
-    if classes.size < 2:
-        with pytest.raises(ValueError, match="y must have two classes; got one class"):
-            find_classes(y, None)
-        return
-    found, index = find_classes(y, None)
-    np.testing.assert_array_equal(found, classes)
-    assert found.dtype == classes.dtype
-    assert index == 1
-    with pytest.raises(ValueError, match=r"Only binary classification is supported\. Got 3 classes"):
-        find_classes(np.array([0, 2, 1]), None)

@@ -8,7 +8,10 @@ import inspect
 import pkgutil
 from pathlib import Path
 
+import pytest
+
 import rocmax
+from helpers import house
 from helpers.extras import can_be_imported
 
 ROOT = Path(rocmax.__file__).parent
@@ -111,3 +114,121 @@ def test_the_sign_rule_for_pos_label_is_written_once():
         if isinstance(node, ast.IfExp) and {ast.unparse(node.body), ast.unparse(node.orelse)} == {"1.0", "-1.0"}
     ]
     assert places == ["_validation.py"]
+
+
+# The size of the house; `make house` prints the counts
+
+MOST_MODULES = 110
+MOST_LINES = 38_500
+MOST_NUMBERS = 290
+MOST_METHODS_OF_A_BOUND_LOSS = 8
+MOST_PARAMETERS_OF_FIT_TABLE = 14
+MOST_NAMES_AT_THE_TOP_LEVEL = 30
+MOST_FILES_OF_A_FIT = {"AUCClassifier": 16, "PartialAUCClassifierCV": 25, "rocmax fit": 50}
+
+
+def test_number_of_modules():
+    assert len(house.trees()) <= MOST_MODULES
+
+
+def test_number_of_lines():
+    assert sum(house.lines().values()) <= MOST_LINES
+
+
+def test_number_of_numbers_at_the_top_level_of_modules():
+    assert sum(map(len, house.numbers().values())) <= MOST_NUMBERS
+
+
+def test_what_counts_as_a_number_of_a_module():
+    code = """if True:
+        _ONE = 0.25
+        _TWO, _THREE = 1 << 20, np.array([1.0, 2.0])
+        _FOUR: dict[str, int] = {"a": 1}
+        _NONE = other[0]
+        Count = Annotated[int, Option(min=0)]
+        _FLAG, _TEXT = True, "3"
+
+        @dataclass(frozen=True)
+        class PathRules:
+            step: float = 0.5
+            name: str = "x"
+
+        class Growth(NamedTuple):
+            most: int = 3
+
+        @dataclass(frozen=True)
+        class Limits:
+            rate: float = 0.1
+
+        @dataclass(frozen=True)
+        class Solver:
+            tol: float = 1e-3
+
+        GROWTH = Growth()
+    """
+    tree = ast.Module(ast.parse(code).body[0].body, [])
+    assert house.module_numbers(tree) == ["_ONE", "_TWO", "_THREE", "_FOUR"]
+    assert house.tuned_fields(tree, {"Limits", "Solver"}) == ["PathRules.step", "Growth.most"]
+
+
+def test_number_of_methods_of_a_bound_loss():
+    assert len(house.methods_of_a_bound_loss()) <= MOST_METHODS_OF_A_BOUND_LOSS
+
+
+def test_number_of_parameters_of_fit_table():
+    assert len(house.parameters_of_fit_table()) <= MOST_PARAMETERS_OF_FIT_TABLE
+
+
+def test_number_of_names_at_the_top_level():
+    assert len(house.top_level_names()) <= MOST_NAMES_AT_THE_TOP_LEVEL
+
+
+def test_no_two_classes_have_one_name():
+    assert house.repeated_classes() == []
+
+
+def test_a_private_module_has_at_least_two_importers():
+    assert house.lonely_modules() == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fit", house.FITS)
+def test_number_of_files_that_a_fit_runs(fit):
+    files = house.files_of_a_fit(fit)
+    assert "operators.py" in files
+    assert len(files) <= MOST_FILES_OF_A_FIT[fit]
+
+
+# What tests import
+
+# What no public name shows: the bits of scores, files and signals, the choice among folds, docstrings at import.
+PRIVATE_MODULES_IN_TESTS = {
+    "estimators/test_score_ties.py": {"rocmax._rounding"},
+    "linear/test_partial_auc_cv.py": {"rocmax._folds"},
+    "test_output_files.py": {"rocmax._files"},
+    "test_parameter_docs.py": {"rocmax._docstrings"},
+    "test_rounding.py": {"rocmax._rounding"},
+}
+
+
+def private_imports(path):
+    """Return the private modules, and the private names of public modules, that a file imports."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module.partition(".")[0] == "rocmax":
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names if alias.name.partition(".")[0] == "rocmax"]
+        else:
+            continue
+        for parts in (name.split(".") for name in names):
+            private = [i for i, part in enumerate(parts) if part.startswith("_") and not part.startswith("__")]
+            found |= {".".join(parts[: private[-1] + 1])} if private else set()
+    return found
+
+
+def test_tests_import_public_names():
+    tests = Path(__file__).parent
+    found = {str(path.relative_to(tests)): private_imports(path) for path in sorted(tests.rglob("*.py"))}
+    others = {path: names - PRIVATE_MODULES_IN_TESTS.get(path, set()) for path, names in found.items()}
+    assert {path: names for path, names in others.items() if names} == {}

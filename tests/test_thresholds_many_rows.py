@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from rocmax.metrics.thresholds import best_measure, best_youden
+from rocmax import measures
+from rocmax.measures import best_measure, best_youden
 
 N_ROWS = 50_000
 RNG = np.random.default_rng(0)
@@ -25,4 +26,13 @@ CASES = {
 @pytest.mark.parametrize("weight", [None, RNG.uniform(0.1, 3.0, N_ROWS)], ids=["plain", "weighted"])
 def test_the_best_threshold_is_that_of_sorting_all_rows(scores, weight):
     expected = best_measure(scores, LABELS, weight, lambda tp, fp, m, n: tp / m - fp / n)
+    assert best_youden(scores, LABELS, weight) == expected
+
+
+@pytest.mark.parametrize("name", ["distinct scores", "ties", "heavy tails"])
+@pytest.mark.parametrize("weight", [None, RNG.uniform(0.1, 3.0, N_ROWS)], ids=["plain", "weighted"])
+def test_not_all_rows_are_sorted(name, weight, monkeypatch):
+    scores = CASES[name]
+    expected = best_measure(scores, LABELS, weight, lambda tp, fp, m, n: tp / m - fp / n)
+    monkeypatch.setattr(measures, "best_measure", None)
     assert best_youden(scores, LABELS, weight) == expected

@@ -149,7 +149,7 @@ def test_auto_does_not_collapse_where_the_tight_loss_does(corner):
     assert model.coef_.any()
 
 
-def test_the_tight_loss_is_a_start_unless_it_collapses():
+def test_the_tight_loss_is_a_candidate_for_the_start():
     """A fifth of the positives decides the area above a TPR of 0.8; the others are easy in another direction."""
     rng = np.random.default_rng(0)
     y = (np.arange(3000) % 10 == 0).astype(int)
@@ -157,10 +157,7 @@ def test_the_tight_loss_is_a_start_unless_it_collapses():
     X[:, 0] += 4 * y * (np.arange(3000) % 50 != 0)
     X[:, 1] += 2 * y
     model = PartialAUCClassifierCV(min_tpr=0.8, max_fpr=1.0, cv=5).fit(X, y)
-    kinds = [start.partition(",")[0] for start in model.starts_]
-    assert "tight" in kinds
-    assert set(kinds) != {"tight"}
-    assert len(model.starts_) == len(set(model.starts_))
+    assert any(name.startswith("tight") for name in model.start_scores_)
 
 
 def test_the_measure_trains_with_its_floor():

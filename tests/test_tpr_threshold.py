@@ -17,7 +17,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from helpers.given_scores import Given
 from rocmax import FPRThresholdClassifier, PartialAUCClassifier, TPRThresholdClassifier
-from rocmax.metrics.thresholds import at_tpr, below_order
+from rocmax.measures import at_tpr, below_order
 from rocmax.thresholds import order_statistic
 
 

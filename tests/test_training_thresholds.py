@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from helpers.linear_models import every_model, fresh, rates, sample
 from helpers.thresholds import candidates, scored_rows
 from rocmax import AUCClassifier, PartialAUCClassifier
-from rocmax.metrics.thresholds import at_fpr, best_youden
+from rocmax.measures import at_fpr, best_youden
 
 DUST = 1e-9
 

@@ -6,7 +6,6 @@ from scipy import sparse
 
 from rocmax import AUCClassifier, PartialAUCClassifierCV
 from rocmax.papers import CBRClassifier, SOLAMClassifier, TwoNormSVC
-from rocmax.solvers.cutting_plane import _on_support
 
 
 def blobs():
@@ -76,8 +75,3 @@ def test_extreme_single_precision_is_widened(scale):
     single = (X * scale).astype(np.float32)
     model = AUCClassifier(C=1.0 / scale**2).fit(single, y)
     assert model.score(single, y) == pytest.approx(AUCClassifier().fit(X, y).score(X, y), abs=0.01)
-
-
-def test_the_small_program_ends_on_a_system_that_stays_singular():
-    found = _on_support(np.zeros((2, 2)), np.zeros(2), np.arange(2), ridge=0.0)
-    np.testing.assert_array_equal(found, [0.5, 0.5])

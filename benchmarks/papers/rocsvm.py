@@ -40,7 +40,7 @@ METHODS = ("ROC-SVM, m=10", "2-norm SVM", "RankBoost", "AUC tree")
 N_TRIALS, N_TEST, SIGMA = 20, 1000, 3.0
 NEIGHBORS, MARGINS = (1, 5, 10, 50, 100), (0.01, 0.1, 1.0)
 SHARES, CS, SIGMAS = (0.1, 0.3, 0.5), (1e-3, 1e-1, 10.0, 1000.0), (0.3, 1.0, 3.0, 10.0)
-SETS5, NEIGHBOURS5 = ("wdbc", "wpbc" + WITH_TIME, "ionosphere"), (1, 5, 10, 20, 50)
+SETS5, NEIGHBORS5 = ("wdbc", "wpbc" + WITH_TIME, "ionosphere"), (1, 5, 10, 20, 50)
 POINTS = [(C, SIGMA) for C in CS] + [(10.0, sigma) for sigma in SIGMAS if sigma != SIGMA]
 
 
@@ -190,7 +190,7 @@ def best_point(runs: Any, column: int) -> np.ndarray:
 def figure5_section(found: dict[Any, Any]) -> str:
     rows = []
     for name in SETS5:
-        for m in (m for m in NEIGHBOURS5 if ("figure5", name, m) in found):
+        for m in (m for m in NEIGHBORS5 if ("figure5", name, m) in found):
             best = [best_point(found["figure5", name, m], column) for column in (0, 1)]
             rows.append((name, str(m), *(f"{b.mean():.2f} ± {b.std(ddof=1):.2f}" for b in best)))
     text = (
@@ -200,7 +200,7 @@ def figure5_section(found: dict[Any, Any]) -> str:
         "numbers, and its second set is not named."
     )
     table = markdown(("set", "m", "best AUC", "best accuracy"), rows)
-    return f"{text}\n\n{table}\n\n![Best AUC and accuracy by m](rocsvm_neighbours.png)"
+    return f"{text}\n\n{table}\n\n![Best AUC and accuracy by m](rocsvm_neighbors.png)"
 
 
 def missed_tolerance(found: dict[Any, Any]) -> tuple[int, int]:
@@ -230,28 +230,28 @@ def draw(found: dict[Any, Any]) -> None:
     figure.savefig(RESULTS / "rocsvm.png", dpi=100)
 
 
-def draw_neighbours(found: dict[Any, Any]) -> None:
+def draw_neighbors(found: dict[Any, Any]) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 3.2), layout="constrained")
     for axes, column, label in zip(figure.subplots(1, 2), (0, 1), ("AUC", "accuracy"), strict=True):
-        for name in (name for name in SETS5 if ("figure5", name, NEIGHBOURS5[0]) in found):
-            means = [best_point(found["figure5", name, m], column).mean() for m in NEIGHBOURS5]
-            axes.plot(NEIGHBOURS5, means, marker="o", label=name)
-        axes.set(xlabel="neighbors m", ylabel=f"best {label}, percent", xticks=NEIGHBOURS5)
+        for name in (name for name in SETS5 if ("figure5", name, NEIGHBORS5[0]) in found):
+            means = [best_point(found["figure5", name, m], column).mean() for m in NEIGHBORS5]
+            axes.plot(NEIGHBORS5, means, marker="o", label=name)
+        axes.set(xlabel="neighbors m", ylabel=f"best {label}, percent", xticks=NEIGHBORS5)
     axes.legend(fontsize=8)
-    figure.savefig(RESULTS / "rocsvm_neighbours.png", dpi=100)
+    figure.savefig(RESULTS / "rocsvm_neighbors.png", dpi=100)
 
 
 def main() -> None:
     jobs: list[tuple[Any, ...]] = [("table3", name, method) for name in PUBLISHED3 for method in METHODS]
     jobs += [("figure2", m, margin) for m in NEIGHBORS for margin in MARGINS]
     jobs += [("figures34", method, share) for method in ("2-norm SVM", "ROC-SVM") for share in SHARES]
-    jobs += [("figure5", name, m) for name in SETS5 for m in NEIGHBOURS5]
+    jobs += [("figure5", name, m) for name in SETS5 for m in NEIGHBORS5]
     with threadpool_limits(1):
         found, seconds = kept("rocsvm", jobs, work)
     draw(found)
-    draw_neighbours(found)
+    draw_neighbors(found)
     missed, fits = missed_tolerance(found)
     note = f"{running_time(seconds)} {missed} of {fits} fits did not reach their tolerance (ROC-SVM: 0.01)."
     sections = [table3_section(found), toy_section(found), sensitivity_section(found), figure5_section(found)]

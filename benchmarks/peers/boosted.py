@@ -5,7 +5,7 @@ rows, both stratified. All models see the columns as they come: categories and m
 The other models are
 
 - LightGBM and XGBoost with their defaults (100 rounds);
-- LightGBM tuned by logloss: the same sizes of trees, learning rate, limit of rounds, folds and random subsets as
+- LightGBM tuned by logloss: 6, 15, 31 or 63 leaves, and the learning rate, limit of rounds, folds and random subsets of
   `BoostedClassifier`, the number of rounds by early stopping, then fitted to all rows like `BoostedClassifier`: half
   the learning rate, twice the rounds. Once as a single model, and once as the mean of three, as `BoostedClassifier`.
 

@@ -34,11 +34,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
-from rocmax.tables.preprocess import column_kinds, preprocessing
+from rocmax.tables.preprocess import common_levels, preprocessing
 frame = pd.read_csv(sys.argv[1])
 X, y = frame.drop(columns="label"), frame["label"].to_numpy()
 X, X_test, y, y_test = train_test_split(X, y, test_size=0.25, stratify=y, random_state=0)
-model = make_pipeline(preprocessing(column_kinds(X)), LogisticRegression(max_iter=1000)).fit(X, y)
+kinds = {name: "number" if dtype.kind == "f" else "text" for name, dtype in X.dtypes.items()}
+model = make_pipeline(preprocessing(kinds, common_levels(X, kinds)), LogisticRegression(max_iter=1000)).fit(X, y)
 print(roc_auc_score(y_test, model.decision_function(X_test)))
 """
 MEMORY = """

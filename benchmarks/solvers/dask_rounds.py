@@ -50,12 +50,12 @@ def watched() -> Iterator[list[Round]]:
     rounds: list[Round] = []
     run = DaskShards.run
 
-    def measured(shards: DaskShards, recipes: Any, drop: Any, method: str, *args: Any) -> Any:
+    def measured(shards: DaskShards, recipes: Any, drop: Any, method: Any, *args: Any) -> Any:
         work, cpu, began = shards.seconds, shards.cpu, time.perf_counter()
         answers = run(shards, recipes, drop, method, *args)
         seconds = time.perf_counter() - began
         sizes = len(pickle.dumps((recipes, drop, method, args))), len(pickle.dumps(answers))
-        rounds.append(Round(method, seconds, shards.seconds - work, shards.cpu - cpu, *sizes))
+        rounds.append(Round(method.__name__, seconds, shards.seconds - work, shards.cpu - cpu, *sizes))
         return answers
 
     DaskShards.run = measured  # type: ignore[method-assign]

@@ -20,9 +20,9 @@ from sklearn.model_selection import train_test_split
 
 from benchmarks._shared.results import RESULTS, markdown, publish
 from benchmarks.peers.boosted import load
-from rocmax.metrics import partial_auc_score
-from rocmax.tables.preprocess import column_kinds
-from rocmax.tables.tune import CLOSE, TunedPipeline, compare_families, compared_parts, positive_scores
+from rocmax.metrics import partial_auc_score, positive_scores
+from rocmax.tables import Limits
+from rocmax.tables.tune import TunedPipeline, compare_families, compared_parts
 
 STORE = RESULTS / "family_race.jsonl"
 FAMILIES = ("linear", "boosted")
@@ -58,9 +58,10 @@ def cell(name: str, seed: int) -> dict[str, Any]:
     """Return what the first part and the race choose, their CPU seconds, and the test scores of the families."""
     X, positive, X_test, positive_test = split(name, seed)
     y = np.where(positive, "1", "0").astype(object)
-    window = (0.0, MAX_FPR)
-    options = {"kinds": column_kinds(X), "window": window, "measure": "partial_auc", "seed": seed}
-    parts = compared_parts(positive, window, seed)
+    kinds = {name: "number" if dtype.kind == "f" else "text" for name, dtype in X.dtypes.items()}
+    limits = Limits(MAX_FPR, measure="partial_auc")
+    options = {"kinds": kinds, "limits": limits, "seed": seed}
+    parts = compared_parts(positive, limits, seed)
     found: dict[str, Any] = {
         "set": name,
         "seed": seed,
@@ -71,12 +72,12 @@ def cell(name: str, seed: int) -> dict[str, Any]:
         start = time.process_time()
         result = compare_families({family: TunedPipeline(family, **options) for family in FAMILIES}, X, y, None, used)
         found[way] = {**result, "cpu": round(time.process_time() - start, 1)}
-    simple = (row for row in found["first part"]["table"] if -row["difference"] <= CLOSE * row["difference_error"])
+    simple = (row for row in found["first part"]["table"] if -row["difference"] <= row["difference_error"])
     found["first part"]["family"] = next(row["family"] for row in simple)
     found["test"] = {}
     for family in FAMILIES:
         model = TunedPipeline(family, **options).fit(X, y)
-        scores = positive_scores(model, X_test, "1")
+        scores = positive_scores(model, X_test, pos_label="1")
         found["test"][family] = partial_auc_score(positive_test, scores, max_fpr=MAX_FPR)
     return found
 

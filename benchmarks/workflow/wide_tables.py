@@ -18,7 +18,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from benchmarks._shared.results import interleaved, markdown, publish
 from rocmax.data import iter_batches, read_columns, read_table
-from rocmax.tables.preprocess import column_kinds, preprocessing
+from rocmax.tables.preprocess import preprocessing
 
 N_ROWS, SIZES = 12, (5_000, 20_000, 100_000)
 
@@ -42,6 +42,7 @@ def calls(paths: dict[str, Path]) -> dict[str, Callable[[], Any]]:
     csv, names = paths["csv"], read_columns(paths["csv"])
     declared = {"columns": names[:-1], "types": dict.fromkeys(names[:-1], "number")}
     table = read_table(csv, target="label").X
+    kinds = dict.fromkeys(names[:-1], "number")
     return {
         "`read_columns`, csv": lambda: read_columns(csv),
         "`read_table`, csv": lambda: read_table(csv, target="label"),
@@ -49,7 +50,7 @@ def calls(paths: dict[str, Path]) -> dict[str, Callable[[], Any]]:
         "`iter_batches`, csv, all types declared": lambda: list(iter_batches(csv, target="label", **declared)),
         "`read_table`, parquet": lambda: read_table(paths["parquet"], target="label"),
         "`read_table`, svmlight": lambda: read_table(paths["svmlight"]),
-        "preprocessing of the command line": lambda: preprocessing(column_kinds(table)).fit_transform(table),
+        "preprocessing of the command line": lambda: preprocessing(kinds, {}).fit_transform(table),
     }
 
 

@@ -1,9 +1,10 @@
-"""Texts that several public docstrings share, and the function that fills them in."""
+"""Public names: where they are exported, and the texts that their docstrings share."""
 
 from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +21,10 @@ C : float
     Regularization parameter, the weight of the loss against the penalty. Must be positive.
 coef0 : float
     Independent term of the "poly" and "sigmoid" kernels.
+columns : sequence of str
+    Features to read, in this order. If None, all columns are read except the target and the column of weights.
+confidence_level : float
+    Confidence level of the interval, above 0 and below 1.
 constraint : {"l2", "l1", "elasticnet", "group"}
     Norm constraint on the weights. None adds the penalty :math:`\frac12|w|^2` to ``C`` times the loss. Otherwise
     the loss alone is minimized, subject to :math:`\Omega(w) \le` ``radius``, and ``C`` is not used: "l2"
@@ -33,9 +38,14 @@ delimiter : str
 encoding : str
     The encoding of a text table. If None, it is detected in its first 4 MB: UTF-8, otherwise cp1252, a superset of
     latin-1.
+exact : bool
+    Whether the distinct scores of the bins that matter are fetched, at most a million at a time, for the exact value;
+    bins with more are divided first. If False, ``error`` bounds the difference from the exact value.
 gamma : {"scale", "auto"} or float
     Kernel coefficient of "rbf", "poly" and "sigmoid". "scale" is ``1 / (n_features * X.var())``, "auto" is ``1 /
     n_features``.
+group : str
+    A column; rows with the same value in it stay on one side of every split.
 groups : array-like of shape (n_samples,)
     Group of each row, such as a customer. Rows of one group may depend on each other; groups are independent. None
     means independent rows.
@@ -45,6 +55,16 @@ kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable
     Kernel, which must be positive semidefinite. Its parameters are those of scikit-learn's ``SVC``.
 l1_ratio : float
     The :math:`\kappa` of ``constraint="elasticnet"``, from 0 to 1.
+loss : {"auto", "convex"}
+    Loss to minimize:
+
+    - "auto": minimizes a soft version of the measure, starting from logistic regression. A penalty on the change of
+      the scores regularizes the fit towards this starting point. The fit cannot collapse to zero weights, and the
+      measure on the training rows is at least that of the starting point. Features are standardized internally, so
+      their scale does not matter.
+    - "convex": minimizes :math:`\frac12|w|^2 + C R(Xw)` with a convex bound, to a certified gap. If the classes
+      overlap strongly, the optimum can be at zero weights.
+
 max_fpr : float
     Upper end of the range of false-positive rates, above ``min_fpr`` and at most 1.
 max_gram_mb : float
@@ -60,24 +80,46 @@ min_tpr : float
     Lower limit on the true-positive rate, at least 0 and below 1.
 n_bins : int
     Number of bins of the histogram for each class.
+n_features : int
+    Number of features of an svmlight file. If None, the largest index is used.
 n_jobs : int or None
     Number of parallel processes. None means 1, unless in a :obj:`joblib.parallel_config` context; -1 means all cores.
+path : str, Path or data frame
+    A file that ends in .csv, .tsv, .xlsx, .parquet (.pq) or .svmlight (.svm, .libsvm); text may be compressed (.gz,
+    .bz2, .zst). A pandas or polars DataFrame is also accepted.
 pos_label : int, float, bool or str
     Label of the positive class. None takes the larger label.
+positive : object
+    Label of the positive class. None is enough where there is no doubt: 0 and 1, "no" and "yes".
+radius : float
+    Upper bound on the norm or penalty of the weights, above zero.
 random_state : int, RandomState instance or None
     Seed or generator of all random draws. Pass an int for reproducible results; None draws a new seed. NumPy's
     global generator is never used.
+reading : Reading
+    How the table is written and read: delimiter, decimal mark, missing values, and more. None detects it or, for a
+    fitted model, reads the table as that of the fit.
+running : Running
+    Where the call runs, and whom it tells what it does.
 sample_weight : array-like of shape (n_samples,)
     Sample weights; a weight is equivalent to a number of copies of the row.
-skip_unlabelled : bool
+skip_unlabeled : bool
     Whether to leave out rows without a label, which are otherwise an error.
 start_C : float
     Regularization parameter of the logistic regression from which ``loss="auto"`` starts.
+table : str, Path, list of them, file or data frame
+    A file (csv, tsv, xlsx, parquet or svmlight, text also compressed), or a DataFrame of pandas or polars. Columns are
+    found by name.
 target : str
     Name of the column with the labels. An svmlight file stores its labels itself and takes no target.
+timeout : float
+    Seconds for which workers are awaited if there is none, or if none of them does anything, and after which a worker
+    that sends no heartbeats is considered lost, but at least the time of 20 heartbeats, 10 seconds in small clusters.
 tol : float
     Tolerance for stopping: the fit stops when ``dual_gap_`` is at most ``tol`` times ``objective_``, and at most
     ``tol`` times the improvement of the objective over zero weights.
+types : dict
+    "number" or "text" for columns whose type should not be inferred.
 verbose : bool
     Whether to report progress on standard error.
 warm_start : bool
@@ -138,6 +180,20 @@ _ENTRIES = {section: _entries(text) for section, text in SHARED.items()} | {
 _NAMES = re.compile(r"\w+(, \w+)*")
 
 
+def publish(public: str, namespace: dict[str, Any], names: Iterable[str]) -> None:
+    """Make classes and functions of a ``namespace`` public: complete their docstrings, and set their ``__module__``.
+
+    ``__module__`` becomes the public module that exports them, as in NumPy and SciPy, so that pickles, model files,
+    reprs and the documentation do not depend on the file of the definition. Objects of other packages are not changed.
+    """
+    for name in names:
+        value = namespace[name]
+        ours = (inspect.isclass(value) or inspect.isfunction(value)) and value.__module__.startswith("rocmax")
+        if ours and value.__name__ == name:
+            complete(value)
+            value.__module__ = public
+
+
 def complete(value: Any) -> None:
     """Fill the shared texts into the docstring of a function, or of a class, its base classes and their methods."""
     if not inspect.isclass(value):
@@ -147,7 +203,7 @@ def complete(value: Any) -> None:
         if owner.__module__.startswith("rocmax"):
             _fill(owner)
             for member in vars(owner).values():
-                member = getattr(member, "__func__", member)
+                member = getattr(member, "__func__", getattr(member, "fn", member))  # `fn` with `available_if`
                 if inspect.isfunction(member):
                     _fill(member)
 

@@ -20,42 +20,34 @@ import numpy as np
 
 from rocmax._support import Message, Parameter
 
-# Atomic writing of files; used for every file that rocmax writes.
-
-
 if sys.platform != "win32":
     import fcntl
 
-# Temporary names are short, so that they are valid wherever the name of the output is.
+# Atomic writing of files; used for every file that rocmax writes.
+
+
+# Temporary names are short, so that they are valid wherever the name of the output is. Files of `tempfile` would ignore
+# the umask, and their names would not say whose they are.
 _PART = re.compile(r"\.rocmax-(\d+)-[0-9a-f]{8}\.part")
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d+)")
-_STREAMS = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
-_BUFFER = 1 << 20
+_STREAMS = ("/dev/stdin", "/dev/stdout", "/dev/stderr")
 _parts: set[Path] = set()
 _stopped_by: list[int] = []
 
 
 def check_output(path: str | Path) -> None:
-    """Raise OSError if a path cannot be written; called before any expensive work.
-
-    Parameters
-    ----------
-    path : str or Path
-        New file, existing file to replace, link to a file, or special file.
-    """
+    """Raise OSError if a path cannot be written; called before any expensive work."""
     path = Path(path)
     found = _found(path)
     if found is not None and stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(f"the output must be a file; got the directory {path}")
+    target = Path(os.path.realpath(path))
     if found is not None and _descriptor(path) is None:
-        _check_rights(path, found)
+        _check_rights(path, target, found)
     if is_special(path):
         return
-    target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{target.parent} is not a directory, so {path.name} cannot be written there")
-    if found is not None:
-        _check_sticky(path, target, found)
     with _part_beside(target) as part:
         try:
             part.touch(exist_ok=False)  # the only reliable check of permissions and read-only file systems
@@ -73,15 +65,7 @@ def same_file(first: str | Path, second: str | Path) -> bool:
 
 
 def check_not_input(path: str | Path, inputs: Iterable[str | Path]) -> None:
-    """Raise ValueError if an output file is also an input.
-
-    Parameters
-    ----------
-    path : str or Path
-        Output file.
-    inputs : iterable of str or Path
-        Input files.
-    """
+    """Raise ValueError if an output file is also an input."""
     for other in inputs:
         if same_file(path, other):
             same = "" if Path(path) == Path(other) else f", the same file as the input {other}"
@@ -90,8 +74,7 @@ def check_not_input(path: str | Path, inputs: Iterable[str | Path]) -> None:
 
 def is_special(path: str | Path) -> bool:
     """Return whether a path is written directly: a device, a FIFO, or an open file such as ``/dev/stdout``."""
-    path = Path(path)
-    found = _found(path)
+    found = _found(Path(path))
     return _descriptor(path) is not None or (found is not None and not stat.S_ISREG(found.st_mode))
 
 
@@ -101,16 +84,6 @@ def output_file(path: str | Path) -> Iterator[BinaryIO]:
 
     An existing file is kept until then; the new file has its mode, and its owner if that is permitted. If the path is a
     link, its target is replaced. A special file is written directly.
-
-    Parameters
-    ----------
-    path : str or Path
-        Output file.
-
-    Yields
-    ------
-    binary file
-        File open for writing.
     """
     check_stopped()
     path = Path(path)
@@ -123,9 +96,9 @@ def output_file(path: str | Path) -> Iterator[BinaryIO]:
             yield file
         return
     target = Path(os.path.realpath(path))
-    remove_stale(target.parent)
+    _remove_stale(target.parent)
     old = _found(target)
-    # A new file follows the umask, which files of tempfile do not; the replacement of a private file is always private.
+    # A new file follows the umask; the replacement of a private file is private from the start.
     mode = 0o666 if old is None else 0o600
     with _part_beside(target) as part:
         with _writer(path, part, "x", lambda name, flags: os.open(name, flags, mode)) as file:
@@ -155,35 +128,10 @@ def append_line(path: str | Path, line: str) -> None:
         file.write(f"{start}{line}\n".encode())
 
 
-def stop_writing(code: int) -> None:
-    """Remove the temporary files of this process, and complete none from now on; for signal handlers.
-
-    The SystemExit of a handler may be raised where a C library discards it. Later writes therefore raise it again.
-
-    Parameters
-    ----------
-    code : int
-        Exit code.
-    """
-    _stopped_by.append(code)
-    for part in list(_parts):
-        part.unlink(missing_ok=True)
-
-
 def check_stopped() -> None:
     """Raise SystemExit if a signal has ended the writing of files."""
     if _stopped_by:
         raise SystemExit(_stopped_by[0])
-
-
-def remove_stale(folder: Path) -> None:
-    """Remove the temporary files of killed processes from a folder."""
-    if sys.platform == "win32":  # os.kill(pid, 0) would terminate the process
-        return
-    for path in list(folder.glob(".rocmax-*.part")):
-        found = _PART.fullmatch(path.name)
-        if found and not _lives(int(found[1])) and not _locked(path):
-            path.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -201,7 +149,7 @@ def _naming(path: str | Path) -> Iterator[None]:
 def _writer(path: Path, file: Path | int, mode: str, opener: Any = None) -> Iterator[BinaryIO]:
     """Open a file or descriptor for writing to an output; after an error, what is still in the buffer is discarded."""
     with _naming(path), io.FileIO(file, mode, opener=opener) as raw:
-        buffered = io.BufferedWriter(raw, _BUFFER)
+        buffered = io.BufferedWriter(raw)
         yield cast(BinaryIO, buffered)
         buffered.flush()
 
@@ -210,34 +158,30 @@ def _found(path: Path) -> os.stat_result | None:
     """Return the stat result of a path, with links resolved, or None if there is no file."""
     number = _descriptor(path)
     try:
-        return os.stat(path) if number is None else os.fstat(number)
+        return os.stat(path if number is None else number)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise type(error)(f"{path} cannot be written: {error.strerror}") from None
 
 
-def _descriptor(path: Path) -> int | None:
+def _descriptor(path: str | Path) -> int | None:
     """Return the descriptor of a path to an open file, such as ``/dev/stdout``, or None for other paths."""
     text = os.path.abspath(path)
     match = _DESCRIPTOR.fullmatch(text)
-    return int(match[1]) if match else _STREAMS.get(text)
+    return int(match[1]) if match else _STREAMS.index(text) if text in _STREAMS else None
 
 
-def _check_rights(path: Path, found: os.stat_result) -> None:
+def _check_rights(path: Path, target: Path, found: os.stat_result) -> None:
+    """Raise PermissionError if a file is protected, or if only its owner may replace it in its folder, as in /tmp."""
     mode = stat.S_IMODE(found.st_mode)
     if not mode & 0o222:  # root could write here, but probably by mistake
         raise PermissionError(f"{path} is write-protected (mode {mode:04o}); remove it or pass another name")
     if not os.access(path, os.W_OK):
         raise PermissionError(f"{path} cannot be written: it belongs to another user or is protected")
-
-
-def _check_sticky(path: Path, target: Path, found: os.stat_result) -> None:
-    """Raise PermissionError if only the owner may replace the file in its folder, as in /tmp."""
     folder = target.parent.stat()
-    if sys.platform != "win32" and folder.st_mode & stat.S_ISVTX:
-        user = os.geteuid()
-        if user not in (0, found.st_uid, folder.st_uid):
+    if sys.platform != "win32" and stat.S_ISREG(found.st_mode) and folder.st_mode & stat.S_ISVTX:
+        if os.geteuid() not in (0, found.st_uid, folder.st_uid):
             raise PermissionError(f"{path} belongs to another user; only the owner can replace it in {target.parent}")
 
 
@@ -269,6 +213,19 @@ def _keep_rights(part: Path, old: os.stat_result) -> None:
     part.chmod(mode)
 
 
+def _remove_stale(folder: Path) -> None:
+    """Remove the temporary files of killed processes from a folder, if no process, here or elsewhere, has them open."""
+    if sys.platform == "win32":  # os.kill(pid, 0) would terminate the process
+        return
+    for part in list(folder.glob(".rocmax-*.part")):
+        found = _PART.fullmatch(part.name)
+        if not found or _lives(int(found[1])):
+            continue
+        with suppress(OSError), part.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            part.unlink(missing_ok=True)
+
+
 def _lives(pid: int) -> bool:
     try:
         os.kill(pid, 0)
@@ -279,34 +236,21 @@ def _lives(pid: int) -> bool:
     return True
 
 
-def _locked(part: Path) -> bool:
-    """Return whether a process, possibly on another machine, has a file open; True if that is unknown."""
-    try:
-        with part.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    return False
-
-
 # Termination of the program: signals, closed pipes, and errors of standard output.
 
 
-# Exit code that a shell reports for a program terminated by SIGPIPE.
-BROKEN_PIPE = 141
 # Errors of writing to a stream, which has no file name.
 STREAM_ERRORS = (errno.EBADF, errno.EFBIG, errno.EIO, errno.ENOSPC)
 
 
 def run(program: Callable[[], int]) -> NoReturn:
-    """Run a program and exit with its code; remove incomplete files if a signal terminates it.
-
-    Parameters
-    ----------
-    program : callable
-        Function that returns the exit code.
-    """
-    _open_closed_streams()
+    """Run a program and exit with its code; remove incomplete files if a signal terminates it."""
+    # The descriptors of closed standard streams are opened, so that no output file gets one of them.
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
     for number in _signals():
         # Keep ignored signals ignored, as for nohup and background jobs.
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -316,8 +260,8 @@ def run(program: Callable[[], int]) -> NoReturn:
         code = program()
         check_stopped()
     except SystemExit as stop:
-        # The command-line parser converts a broken pipe to SystemExit.
-        code = BROKEN_PIPE if isinstance(stop.__context__, BrokenPipeError) else stop.code
+        # The command-line parser converts a broken pipe to SystemExit. A shell reports 141 for SIGPIPE.
+        code = 141 if isinstance(stop.__context__, BrokenPipeError) else stop.code
     except OSError as error:
         if not isinstance(error, BrokenPipeError) and error.errno not in STREAM_ERRORS:
             raise
@@ -340,22 +284,23 @@ def error_text(error: BaseException) -> str:
     return error.strerror if place is None else f"{place}: {error.strerror}"
 
 
-def _open_closed_streams() -> None:
-    """Open the descriptors of closed standard streams, so that no output file gets one of them."""
-    for number in (0, 1, 2):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)
-
-
 def _signals() -> list[int]:
     names = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM")
     return [getattr(signal, name) for name in names if hasattr(signal, name)]
 
 
+def _stop_writing(code: int) -> None:
+    """Remove the temporary files of this process, and complete none from now on.
+
+    The SystemExit of a handler may be raised where a C library discards it. Later writes therefore raise it again.
+    """
+    _stopped_by.append(code)
+    for part in list(_parts):
+        part.unlink(missing_ok=True)
+
+
 def _end(number: int, frame: FrameType | None) -> NoReturn:
-    stop_writing(128 + number)
+    _stop_writing(128 + number)
     for other in _signals():
         if signal.getsignal(other) is _end:
             signal.signal(other, _end_now)
@@ -364,7 +309,7 @@ def _end(number: int, frame: FrameType | None) -> NoReturn:
 
 def _end_now(number: int, frame: FrameType | None) -> NoReturn:
     """Exit immediately: this is the second signal."""
-    stop_writing(128 + number)
+    _stop_writing(128 + number)
     os._exit(128 + number)
 
 
@@ -375,7 +320,7 @@ def _stdout_failed(error: OSError, code: int | str | None = None) -> int | str:
     os.dup2(nowhere, 1)
     os.close(nowhere)
     if isinstance(error, BrokenPipeError):
-        return BROKEN_PIPE
+        return 141
     if code:
         return code
     _write_stderr(f"Error: {error_text(error)}")
@@ -390,29 +335,15 @@ def _write_stderr(line: str) -> None:
 # Limits on the decompressed size of files, so that a small file cannot fill the memory.
 
 
-# Default limit: the larger of LEAST_LIMIT bytes and RATIO times the size of the file. Text tables are rarely
-# compressed by a factor of more than 50.
+# Default limit: the larger of LEAST_LIMIT bytes and 100 times the size of the file. Text tables are rarely compressed
+# by a factor of more than 50.
 LEAST_LIMIT = 1 << 28
-RATIO = 100
 
 
 def unpack_limit(compressed_size: int, max_bytes: int | None) -> int:
-    """Return the maximum decompressed size of a file, in bytes.
-
-    Parameters
-    ----------
-    compressed_size : int
-        Size of the file.
-    max_bytes : int or None
-        Limit of the user; None for the default, the larger of 256 MiB and 100 times the size of the file.
-
-    Returns
-    -------
-    int
-        The limit.
-    """
+    """Return the maximum decompressed size of a file: that of the user, or the default if it is None."""
     if max_bytes is None:
-        return max(LEAST_LIMIT, RATIO * compressed_size)
+        return max(LEAST_LIMIT, 100 * compressed_size)
     if isinstance(max_bytes, bool) or not isinstance(max_bytes, int | np.integer) or max_bytes < 1:
         raise ValueError(f"max_bytes must be an integer of at least 1, or None; got {max_bytes!r}")
     return int(max_bytes)

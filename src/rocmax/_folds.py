@@ -1,61 +1,124 @@
-"""Splits of rows: folds given by a user, folds and held-out parts by groups, and their checks."""
+"""Splits of rows into folds and held-out parts, and comparisons of held-out scores over the folds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import StratifiedGroupKFold, check_cv
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv, train_test_split
 from sklearn.utils.metadata_routing import get_routing_for_object
 
+from rocmax._support import Array, Bools
 from rocmax._validation import CHECKING, TrainingSet, check_groups
 
-# Splits that keep groups of rows together.
+Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
-# Largest number of folds from which a held-out part is put together: shares are then met to a twentieth.
-MOST_FOLDS = 20
+@dataclass(frozen=True)
+class FoldRules:
+    """Numbers of rows that decide on the default folds: more rows need fewer, as held-out scores have smaller errors.
 
-
-def split_groups(
-    positive: NDArray[np.bool_], groups: NDArray[Any], share: float, random_state: Any
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return training and held-out rows; no group is split, and both parts have about the same share of positives.
-
-    The held-out part is some of the folds of a stratified split by groups, as many as give the share.
+    Attributes
+    ----------
+    twice : int
+        Up to this number of rows, the folds of a table are drawn twice.
+    five : int
+        Up to this number of rows there are five folds, above it three, which take half the time. All models of a table
+        have the same folds, so that families are compared on the same rows.
+    all_folds : int
+        Up to this number of rows, searches that fit hundreds of trees to all rows use each fold, above it one of four:
+        more than 7,500 held-out rows rank their candidates.
     """
-    n_positive = int(np.count_nonzero(positive))
-    most = min(MOST_FOLDS, np.unique(groups).size, n_positive, positive.size - n_positive)
+
+    twice: int = 5_000
+    five: int = 20_000
+    all_folds: int = 30_000
+
+    def n_folds(self, n_rows: int) -> int:
+        """Return the number of folds."""
+        return 5 if n_rows <= self.five else 3
+
+
+FOLD_RULES = FoldRules()
+
+
+def most_folds(positive: Bools, groups: NDArray[Any] | None = None) -> int:
+    """Return the largest possible number of folds: that of the rows of the rarer class, or of its groups."""
+    if groups is None:
+        return int(min(positive.sum(), (~positive).sum()))
+    return min(np.unique(groups[positive == side]).size for side in (True, False))
+
+
+def folds(
+    positive: Bools, n_folds: int, random_state: Any, groups: NDArray[Any] | None = None, n_repeats: int = 1
+) -> list[Split]:
+    """Return shuffled folds, stratified by class, in which no group is split.
+
+    There are fewer if a class has fewer rows or groups. With groups, a fold may lack a class; see `check_splits`.
+    """
+    most = most_folds(positive, groups)
+    if most < 2:
+        needed = "have at least two rows" if groups is None else "belong to at least two groups"
+        raise ValueError(f"each class must {needed} for cross-validation; got {most} of one class")
+    kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+    splitter = kind(min(n_folds, most), shuffle=True, random_state=random_state)
+    with CHECKING:
+        return [split for _ in range(n_repeats) for split in splitter.split(positive, positive, groups)]
+
+
+def search_folds(positive: Bools, random_state: Any, groups: NDArray[Any] | None = None) -> list[Split]:
+    """Return the default folds of a search with all rows in each fit: five, three, or one of four; see `FoldRules`."""
+    if positive.size > FOLD_RULES.all_folds:
+        return folds(positive, 4, random_state, groups)[:1]
+    return folds(positive, FOLD_RULES.n_folds(positive.size), random_state, groups)
+
+
+def held_out_split(labels: NDArray[Any], share: float, random_state: Any, groups: NDArray[Any] | None = None) -> Split:
+    """Return training and held-out rows; no group is split, and both parts have about the same share of each class.
+
+    With groups, the held-out part is some of the folds of a stratified split, as many as give the share.
+    """
+    if groups is None:
+        train, test = train_test_split(
+            np.arange(labels.size), test_size=share, stratify=labels, random_state=random_state
+        )
+        return train, test
+    classes, counts = np.unique(labels, return_counts=True)
+    # Twenty folds meet a share to a twentieth.
+    most = min(20, np.unique(groups).size, *counts.tolist())
     if most < 2:
         raise ValueError(f"a split by groups requires at least two groups and two rows of each class; got {most}")
     ratio = min(max(Fraction(share).limit_denominator(most), Fraction(1, most)), Fraction(most - 1, most))
     n_folds, n_held_out = ratio.denominator, ratio.numerator
-    folds = StratifiedGroupKFold(n_folds, shuffle=True, random_state=random_state).split(positive, positive, groups)
-    held_out = np.zeros(positive.size, dtype=bool)
-    for _, test in list(folds)[:n_held_out]:
-        held_out[test] = True
-    for part in (held_out, ~held_out):
-        if len(set(positive[part].tolist())) < 2:
-            raise ValueError(
-                "both the training and the held-out rows must have both classes; there are too few groups with rows of "
-                "each class"
-            )
-    return np.flatnonzero(~held_out), np.flatnonzero(held_out)
+    found = StratifiedGroupKFold(n_folds, shuffle=True, random_state=random_state).split(labels, labels, groups)
+    test = np.sort(np.concatenate([test for _, test in list(found)[:n_held_out]]))
+    train = np.setdiff1d(np.arange(labels.size), test)
+    if any(np.unique(labels[part]).size < classes.size for part in (train, test)):
+        raise ValueError(
+            "both the training and the held-out rows must have both classes; there are too few groups with rows of "
+            "each class"
+        )
+    return train, test
 
 
-# Cross-validation splits: given by a user, by groups, and their checks.
-
-
-Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+# Cross-validation splits that a user gives, and checks of splits.
 
 
 def with_groups(data: TrainingSet, groups: Any) -> TrainingSet:
     """Return the training set with the group of each given row, for its splits; ``groups`` may be None."""
     return data if groups is None else data._replace(groups=check_groups(groups, data.given.size))
+
+
+def cv_splitter(cv: Any, labels: NDArray[Any], groups: NDArray[Any] | None) -> Any:
+    """Return the splitter for a parameter ``cv``; a number of folds, five for None, does not split groups."""
+    if groups is not None and (cv is None or isinstance(cv, Integral)):
+        return StratifiedGroupKFold(5 if cv is None else int(cv))
+    return check_cv(cv, labels, classifier=True)
 
 
 def given_splits(data: TrainingSet, cv: Any) -> list[Split]:
@@ -66,35 +129,13 @@ def given_splits(data: TrainingSet, cv: Any) -> list[Split]:
     place = np.full(data.given.size, -1)
     place[data.rows] = np.arange(data.rows.size)
     with CHECKING:
-        if data.groups is not None and isinstance(cv, Integral):
-            splitter = StratifiedGroupKFold(int(cv))
-        else:
-            splitter = check_cv(cv, data.given, classifier=True)
+        splitter = cv_splitter(cv, data.given, data.groups)
         groups = data.groups if _takes_groups(splitter) else None
         splits = list(splitter.split(np.zeros((data.given.size, 1)), data.given, groups))
     if data.groups is not None:
         _check_groups(splits, data.groups, "the given splits" if isinstance(cv, Iterable) else type(cv).__name__)
     kept = [tuple(part[part >= 0] for part in (place[train], place[test])) for train, test in splits]
     return check_splits(kept, data)
-
-
-def group_folds(data: TrainingSet, n_folds: int, rng: np.random.RandomState, n_repeats: int = 1) -> list[Split]:
-    """Return folds of the rows with non-zero weight, stratified by class, in which no group is split.
-
-    There are fewer folds if the rows of a class belong to fewer groups.
-    """
-    assert data.groups is not None
-    groups = data.groups[data.rows]
-    fewest = min(np.unique(groups[data.positive == side]).size for side in (True, False))
-    if fewest < 2:
-        raise ValueError(
-            "the rows of each class must belong to at least two groups for cross-validation; the rows of one class "
-            "belong to one group only"
-        )
-    folds = StratifiedGroupKFold(min(n_folds, fewest), shuffle=True, random_state=rng)
-    with CHECKING:
-        splits = [split for _ in range(n_repeats) for split in folds.split(data.positive, data.positive, groups)]
-    return check_splits(splits, data)
 
 
 def check_splits(splits: list[Split], data: TrainingSet) -> list[Split]:
@@ -128,3 +169,29 @@ def _check_groups(splits: list[Split], groups: NDArray[Any], source: str) -> Non
                 f"{both.tolist()[0]!r} in both parts of split {number} of {source}. Use an integer, or a splitter for "
                 "groups such as StratifiedGroupKFold"
             )
+
+
+# Comparisons over the folds. Candidates are good or bad on the same folds, so the standard error is that of the paired
+# differences: it says whether a difference could be noise.
+
+
+def standard_error(values: Array) -> Any:
+    """Return the standard error of the mean over the first axis, the folds; 0 for a single fold."""
+    n_folds = len(values)
+    return values.std(axis=0, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.zeros(values.shape[1:])
+
+
+def is_behind(scores: Array, best: Array, errors: float) -> Any:
+    """Return whether the means of scores (folds, candidates) are below a mean by more than some standard errors."""
+    gap = (best if scores.ndim == 1 else best[:, np.newaxis]) - scores
+    return gap.mean(axis=0) > errors * standard_error(gap)
+
+
+def close_to_best(scores: Array, errors: float = 1.0) -> NDArray[np.intp]:
+    """Return the candidates (columns) whose mean is within some standard errors of the best mean.
+
+    With one standard error, the first of them is the choice of Breiman et al. (1984, section 3.4.3) if the simplest
+    candidate is the first column.
+    """
+    best = int(np.argmax(scores.mean(axis=0)))
+    return np.flatnonzero(~is_behind(scores, scores[:, best], errors))

@@ -4,43 +4,23 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from itertools import groupby
+from numbers import Integral, Real
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rocmax._docstrings import complete
-
-# Array type aliases.
-
-
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Bools = NDArray[np.bool_]
 # Row indices for compiled loops.
 RowNumbers = NDArray[np.int64]
-
-
-# Public module paths of classes and functions.
-
-
-def publish(public: str, namespace: dict[str, Any], names: Iterable[str]) -> None:
-    """Make classes and functions of a ``namespace`` public: complete their docstrings, and set their ``__module__``.
-
-    ``__module__`` becomes the public module that exports them, as in NumPy and SciPy, so that pickles, model files,
-    reprs and the documentation do not depend on the file of the definition. Objects of other packages are not changed.
-    """
-    for name in names:
-        value = namespace[name]
-        ours = (inspect.isclass(value) or inspect.isfunction(value)) and value.__module__.startswith("rocmax")
-        if ours and value.__name__ == name:
-            complete(value)
-            value.__module__ = public
 
 
 # Messages that name parameters: in Python as ``target=...``, on the command line as ``--target``.
@@ -51,19 +31,20 @@ _holders: ContextVar[Mapping[str, str]] = ContextVar("holders", default=MappingP
 
 
 @contextmanager
-def holding(holders: Mapping[str, str]) -> Iterator[None]:
-    """Write some parameters of messages inside an object in Python, such as ``reading=Reading(na=...)``.
-
-    Parameters
-    ----------
-    holders : mapping of str to str
-        What is written before the parentheses, by the name of the parameter.
-    """
-    token = _holders.set(holders)
+def _setting(variable: ContextVar[Any], value: Any) -> Iterator[None]:
+    """Set a context variable while the block runs."""
+    token = variable.set(value)
     try:
         yield
     finally:
-        _holders.reset(token)
+        variable.reset(token)
+
+
+@contextmanager
+def holding(holders: Mapping[str, str]) -> Iterator[None]:
+    """Write some parameters of messages inside an object in Python, such as ``reading=Reading(na=...)``."""
+    with _setting(_holders, holders):
+        yield
 
 
 class Parameter(NamedTuple):
@@ -119,19 +100,9 @@ class ParameterError(ValueError):
 
 
 def render(text: object, write: Callable[[Parameter], str | None]) -> str:
-    """Return a text with its parameters written in another way.
+    """Return a text with its parameters written in another way; None leaves a parameter out, with the text around it.
 
-    Parameters
-    ----------
-    text : object
-        A Message; an exception that was made from one; anything else is written as it is by ``str``.
-    write : callable
-        Turns a Parameter into text; None leaves it out, with the text around it.
-
-    Returns
-    -------
-    str
-        The text.
+    The text is a Message, an exception that was made from one, or anything else, which is written by ``str``.
     """
     if isinstance(text, BaseException) and text.args:
         text = text.args[0]
@@ -163,23 +134,7 @@ _PURPOSES = {
 
 
 def need(package: str) -> Any:
-    """Import an optional package.
-
-    Parameters
-    ----------
-    package : str
-        Its name.
-
-    Returns
-    -------
-    module
-        The package.
-
-    Raises
-    ------
-    ImportError
-        If it cannot be imported; the message says what it is for and how to install it.
-    """
+    """Import an optional package; the message of an ImportError says what it is for and how to install it."""
     try:
         return importlib.import_module(package)
     except ImportError as error:
@@ -222,6 +177,82 @@ class Parameters:
         return params
 
 
+# Checks of the parameters that losses and measures share: rates, ``k`` and ``beta``.
+
+
+# Minimum relative width of a window: the ends of a narrower one could be rounded to the same number of negatives.
+_NARROWEST = 1e-8
+
+
+def _are_numbers(*values: Any) -> bool:
+    return all(isinstance(value, Real) and not isinstance(value, bool) for value in values)
+
+
+def check_window(min_fpr: Any, max_fpr: Any, *, any_width: bool = False) -> None:
+    """Raise ValueError if a window does not satisfy ``0 <= min_fpr < max_fpr <= 1`` or is too narrow.
+
+    ``any_width=True`` disables the check of the width. An area under a curve is defined for a window of any width;
+    quantities that count the negatives in the window are not.
+    """
+    if not (_are_numbers(min_fpr, max_fpr) and 0 <= min_fpr < max_fpr <= 1):
+        raise ValueError(
+            f"min_fpr and max_fpr must satisfy 0 <= min_fpr < max_fpr <= 1; "
+            f"got min_fpr={min_fpr!r}, max_fpr={max_fpr!r}"
+        )
+    least = max(_NARROWEST * max_fpr, 1e-15)  # dividing by a smaller width can overflow
+    if not any_width and max_fpr - min_fpr < least:
+        raise ValueError(
+            f"max_fpr - min_fpr must be at least {least:g}, because of rounding errors; "
+            f"got min_fpr={min_fpr!r}, max_fpr={max_fpr!r}"
+        )
+
+
+def check_corner(min_fpr: Any, max_fpr: Any, min_tpr: Any) -> None:
+    """Raise ValueError if a window, or the range of true-positive rates above ``min_tpr``, is invalid or too narrow."""
+    check_window(min_fpr, max_fpr)
+    check_floor(min_tpr)
+    if 1 - float(min_tpr) < _NARROWEST:
+        raise ValueError(f"1 - min_tpr must be at least {_NARROWEST:g}, because of rounding errors; got {min_tpr!r}")
+
+
+def check_top(k: Any) -> None:
+    """Raise ValueError if ``k`` is neither a count (an integer >= 1) nor a fraction (a float in (0, 1])."""
+    if not _are_numbers(k):
+        raise ValueError(f"k must be an integer count or a float fraction; got {k!r}")
+    if isinstance(k, Integral):
+        if int(k) < 1:
+            raise ValueError(f"k as a count must be at least 1; got {k!r}")
+    elif not 0 < float(k) <= 1:
+        raise ValueError(f"k as a fraction must be above 0 and at most 1; got {k!r} (a count must be an int)")
+
+
+def check_rate(name: str, rate: Any) -> None:
+    """Raise ValueError if a rate is not between 0 and 1."""
+    if not (_are_numbers(rate) and 0 <= rate <= 1):
+        raise ValueError(f"{name} must be between 0 and 1; got {rate!r}")
+
+
+def check_floor(min_tpr: Any) -> None:
+    """Raise ValueError if a lower limit on the true-positive rate is not at least 0 and below 1."""
+    if not (_are_numbers(min_tpr) and 0 <= min_tpr < 1):
+        raise ValueError(f"min_tpr must be at least 0 and below 1; got {min_tpr!r}")
+
+
+def check_region(min_tpr: Any, max_fpr: Any) -> None:
+    """Raise ValueError if the region above a TPR and left of an FPR is empty or outside the unit square."""
+    if not (_are_numbers(min_tpr, max_fpr) and 0 <= min_tpr < 1 and 0 < max_fpr <= 1):
+        raise ValueError(
+            f"min_tpr and max_fpr must satisfy 0 <= min_tpr < 1 and 0 < max_fpr <= 1; "
+            f"got min_tpr={min_tpr!r}, max_fpr={max_fpr!r}"
+        )
+
+
+def check_beta(beta: Any) -> None:
+    """Raise ValueError if ``beta`` is not a finite number greater than 0."""
+    if not (_are_numbers(beta) and 0 < beta < float("inf")):
+        raise ValueError(f"beta must be a finite number > 0; got {beta!r}")
+
+
 # Progress of long steps, for a listener such as a progress bar.
 
 
@@ -232,24 +263,14 @@ _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 _part: ContextVar[str] = ContextVar("part", default="")
 
 
-@contextmanager
-def listening(listener: Listener | None) -> Iterator[None]:
+def listening(listener: Listener | None) -> AbstractContextManager[None]:
     """Call a function with each stage while the block runs."""
-    token = _listener.set(listener)
-    try:
-        yield
-    finally:
-        _listener.reset(token)
+    return _setting(_listener, listener)
 
 
-@contextmanager
-def part(text: str) -> Iterator[None]:
+def part(text: str) -> AbstractContextManager[None]:
     """Put a text before the name of each stage while the block runs, such as "family 2 of 3"; parts may be nested."""
-    token = _part.set(f"{_part.get()}{text}: ")
-    try:
-        yield
-    finally:
-        _part.reset(token)
+    return _setting(_part, f"{_part.get()}{text}: ")
 
 
 def stage(text: str, done: int = 0, total: int | None = None) -> None:
@@ -266,31 +287,15 @@ def counted(text: str, items: Sequence[Item]) -> Iterator[Item]:
         yield item
 
 
-class CountedScorer:
-    """Scorer that reports each call, to count the fits of a search.
-
-    Parameters
-    ----------
-    scorer : callable
-        The scorer.
-    text : str
-        What is done.
-    total : int
-        Number of calls.
-    """
-
-    def __init__(self, scorer: Callable[..., float], text: str, total: int) -> None:
-        self._scorer, self._text, self._total, self._done = scorer, text, total, 0
-
-    def __call__(self, *args: Any, **kwargs: Any) -> float:
-        """Return the score."""
-        value = self._scorer(*args, **kwargs)
-        self._done += 1
-        stage(f"{self._text}: fit {self._done} of {self._total}", self._done, self._total)
-        return value
+# Warnings: where they point to, and kinds that whoever shows them need not show for now.
 
 
-# Kinds of warnings that whoever shows warnings need not show for now.
+def stack_level() -> int:
+    """Return the ``stacklevel`` with which the caller's warning points to the call from outside of this package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "rocmax":
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 _HUSHED: list[type[Warning]] = []
@@ -298,13 +303,7 @@ _HUSHED: list[type[Warning]] = []
 
 @contextmanager
 def hushed(category: type[Warning]) -> Iterator[None]:
-    """Say that warnings of a kind are not worth showing; the filters of Python, which all threads share, are not used.
-
-    Parameters
-    ----------
-    category : type
-        The kind of warnings.
-    """
+    """Say that warnings of a kind are not worth showing; the filters of Python, which all threads share, stay."""
     _HUSHED.append(category)
     try:
         yield

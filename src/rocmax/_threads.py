@@ -21,22 +21,7 @@ _wanted: ContextVar[int | None] = ContextVar("threads", default=None)
 
 
 def engine_threads(n_jobs: int | None, work: int) -> int | None:
-    """Return the number of threads of an engine of trees.
-
-    Parameters
-    ----------
-    n_jobs : int or None
-        Number that the user asks for; a negative number counts from all cores, as in joblib.
-    work : int
-        Number of values that are read in each round, or of leaves that are added up.
-
-    Returns
-    -------
-    int or None
-        ``n_jobs``; else that of :func:`using_threads`; None, which is the default of the engine, if the variable
-        ``OMP_NUM_THREADS`` is set; else a thread for each `WORK_PER_THREAD`, at most the cores that the process may use
-        and at most a limit by threadpoolctl.
-    """
+    """Return the number of threads of an engine of trees."""
     wanted = _wanted.get() if n_jobs is None else n_jobs
     if wanted is not None:
         if wanted == 0:
@@ -57,11 +42,6 @@ def using_threads(wanted: int | None) -> Iterator[None]:
 
     Without a number, engines follow their work, and BLAS has one thread unless a variable such as ``OMP_NUM_THREADS``
     is set: products of a matrix and a vector gain little from more, and lose much on a busy machine.
-
-    Parameters
-    ----------
-    wanted : int or None
-        Number of threads.
     """
     token = _wanted.set(wanted)
     try:

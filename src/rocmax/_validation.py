@@ -18,27 +18,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fitted, validate_data
 
-from rocmax._support import Array
-
-# Conversion of sparse matrices to the canonical CSR format that the package uses.
+from rocmax._support import Array, Message, Parameter, ParameterError, stack_level
 
 
 def canonical_csr(X: Any) -> Any:
-    """Return sparse rows as CSR with sorted indices, no duplicates, and 32-bit indices if possible.
+    """Return sparse rows as CSR, sorted, without duplicates, with 32-bit indices if possible; the input is kept.
 
-    Duplicate entries are summed, in single precision for float32 and in double precision otherwise. The input is not
-    modified, and it is not copied if it already has this format. Arrays that are not two-dimensional or not of a real
-    data type are returned unchanged: scikit-learn's validation rejects them.
-
-    Parameters
-    ----------
-    X : sparse matrix or array
-        Rows in any of SciPy's sparse formats.
-
-    Raises
-    ------
-    ValueError
-        If an index of a CSR or CSC matrix is out of bounds.
+    Duplicate entries are summed, in single precision for float32 and in double precision otherwise. Arrays that are not
+    two-dimensional or not of a real data type are returned unchanged: scikit-learn's validation rejects them.
     """
     if X.ndim != 2 or X.dtype.kind not in "biuf":
         return X
@@ -46,31 +33,21 @@ def canonical_csr(X: Any) -> Any:
         # A new object that shares the memory: SciPy caches on the object whether the indices are sorted, and the cached
         # value can be out of date.
         X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
-        _check_indices(X)
+        try:
+            X.check_format(full_check=True)  # with an index out of bounds, compiled loops would read invalid memory
+        except ValueError as error:
+            raise ValueError(
+                f"X must be a sparse matrix with valid indices; got shape {X.shape} with invalid indices: {error}"
+            ) from error
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
     rows = X.tocsr()
     if not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()
-    return _with_short_indices(rows)
-
-
-def _check_indices(X: Any) -> None:
-    """Raise ValueError if an index is out of bounds: compiled loops would read invalid memory."""
-    try:
-        X.check_format(full_check=True)
-    except ValueError as error:
-        raise ValueError(
-            f"X must be a sparse matrix with valid indices; got shape {X.shape} with invalid indices: {error}"
-        ) from error
-
-
-def _with_short_indices(rows: Any) -> Any:
-    """Convert indices to 32 bits, as required by liblinear and k-means, unless the matrix is too large."""
-    most = np.iinfo(np.int32).max
-    if rows.indices.dtype == np.int32 or max(*rows.shape, rows.nnz) > most:
+    if rows.indices.dtype == np.int32 or max(*rows.shape, rows.nnz) > np.iinfo(np.int32).max:
         return rows
+    # As required by liblinear and k-means.
     parts = rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32)
     return type(rows)(parts, shape=rows.shape)
 
@@ -84,14 +61,10 @@ CHECKING = threading.RLock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=CHECKING.acquire, after_in_parent=CHECKING.release, after_in_child=CHECKING.release)
 
-_INPUT = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
-_DENSE_INPUT = {"dtype": np.float64}
 # Within these limits, squares of values and weights, their sums and their products with C fit into double precision.
-LARGEST, _SMALLEST = 1e100, 1e-100
-WEIGHT_SIZE = f"from {_SMALLEST:g} to {LARGEST:g}, or zero to ignore a row"
+LARGEST = 1e100
+WEIGHT_SIZE = "from 1e-100 to 1e+100, or zero to ignore a row"
 WEIGHT_ADVICE = "A weight is a number of copies of its row: divide by the mean weight"
-# Outside these limits, squares of values and the resulting weights overflow or underflow in single precision.
-_LARGEST_SINGLE, _SMALLEST_SINGLE = 1e15, 1e-15
 
 
 class TrainingSet(NamedTuple):
@@ -114,6 +87,11 @@ class TrainingSet(NamedTuple):
     def rows(self) -> NDArray[np.intp]:
         """Indices of the rows that were kept."""
         return np.arange(self.given.size) if self.kept is None else self.kept
+
+    @property
+    def kept_groups(self) -> NDArray[Any] | None:
+        """Groups of the rows that were kept."""
+        return None if self.groups is None else self.groups[self.rows]
 
     def bind(self, loss: Any) -> Any:
         """Bind a loss to the labels and weights."""
@@ -144,7 +122,9 @@ def check_training_set(
         present = weight > 0
         if not present.any():
             raise ValueError(f"sample_weight must have at least one value > 0; got {weight.size} zeros")
-        _check_weight_size(weight[present])
+        if extreme_weights(weight).any():
+            found = f"{float(weight[present].min()):.3g} to {float(weight.max()):.3g}"
+            raise ValueError(f"sample_weight must be {WEIGHT_SIZE}; got {found}. {WEIGHT_ADVICE}")
         if not present.all():
             X, y, weight, kept = X[present], y[present], weight[present], np.flatnonzero(present)
     classes, index = find_classes(y, pos_label)
@@ -162,9 +142,11 @@ def _check_input(
     if not dense and sparse.issparse(X):
         # Before the validation, because a sum of finite duplicates can be infinite.
         X = canonical_csr(X)
-    options = (_DENSE_INPUT if dense else _INPUT) | ({"ensure_all_finite": "allow-nan"} if allow_missing else {})
+    options: dict[str, Any] = {"accept_sparse": False if dense else "csr", "reset": reset}
+    options["dtype"] = np.float64 if dense else [np.float64, np.float32]
+    options["ensure_all_finite"] = "allow-nan" if allow_missing else True
     with CHECKING:
-        found = validate_data(estimator, X, *y, reset=reset, **options)
+        found = validate_data(estimator, X, *y, **options)
         if y:
             check_classification_targets(found[1])
     X = found[0] if y else found
@@ -248,7 +230,7 @@ def warn_if_majority(name: str, classes: NDArray[Any], n: float, m: float) -> No
     )
     if not (text in _SHOWN and _is_shown_once(text)):
         _SHOWN.add(text)
-        warnings.warn(text, UserWarning, stacklevel=2)
+        warnings.warn(text, UserWarning, stacklevel=stack_level())
 
 
 # Warnings of this process. Python shows a text once, unless a filter says otherwise, but forgets what it has shown when
@@ -265,7 +247,7 @@ def _is_shown_once(text: str) -> bool:
     return True
 
 
-def check_unlabelled(estimator: Any, X: Any) -> Any:
+def check_unlabeled(estimator: Any, X: Any) -> Any:
     """Validate training rows without labels."""
     return _check_size(estimator, _check_input(estimator, X))
 
@@ -293,9 +275,9 @@ def _check_size(estimator: Any, X: Any) -> Any:
             f"absolute values in X must be at most {LARGEST:g}, because larger squares overflow; got {largest:.3g} in "
             f"column {name}. Divide the column by a constant, or standardize the features"
         )
-    if 0 < largest < _SMALLEST:
+    if 0 < largest < 1 / LARGEST:
         raise ValueError(
-            f"the largest absolute value in X must be at least {_SMALLEST:g}, because smaller squares underflow; got "
+            f"the largest absolute value in X must be at least {1 / LARGEST:g}, because smaller squares underflow; got "
             f"{largest:.3g}. Multiply X by a constant, or standardize the features"
         )
     return _widened(X, largest)
@@ -308,15 +290,9 @@ def _largest(X: Any) -> float:
 
 def _widened(X: Any, largest: float) -> Any:
     """Convert rows to double precision if products of their values overflow or underflow in single precision."""
-    if X.dtype == np.float32 and largest > 0 and not _SMALLEST_SINGLE <= largest <= _LARGEST_SINGLE:
+    if X.dtype == np.float32 and largest > 0 and not 1e-15 <= largest <= 1e15:
         return X.astype(np.float64)
     return X
-
-
-def _check_weight_size(weight: NDArray[np.float64]) -> None:
-    if extreme_weights(weight).any():
-        found = f"{float(weight.min()):.3g} to {float(weight.max()):.3g}"
-        raise ValueError(f"sample_weight must be {WEIGHT_SIZE}; got {found}. {WEIGHT_ADVICE}")
 
 
 def check_groups(groups: Any, n_rows: int) -> NDArray[Any]:
@@ -348,7 +324,7 @@ def missing_values(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 def extreme_weights(weight: NDArray[Any]) -> NDArray[np.bool_]:
     """Return a mask of the weights that are too small or too large, but not zero."""
-    found: NDArray[np.bool_] = (weight > 0) & ((weight < _SMALLEST) | (weight > LARGEST))
+    found: NDArray[np.bool_] = (weight > 0) & ((weight < 1 / LARGEST) | (weight > LARGEST))
     return found
 
 
@@ -367,9 +343,10 @@ def check_flag(name: str, value: Any) -> None:
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    """Raise ValueError if a parameter is not one of the allowed strings."""
+    """Raise ParameterError if a parameter is not one of the allowed strings."""
     if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
+        allowed = ", ".join(map(repr, choices))
+        raise ParameterError(Message(Parameter(name), f" must be one of {allowed}; got {value!r}"))
 
 
 def random_source(random_state: Any) -> np.random.RandomState:
@@ -412,15 +389,10 @@ def check_block(estimator: Any, X: Any, y: Any, classes: Any, pos_label: Any) ->
 
 
 def named_pos_label(estimators: Iterable[Any], pos_label: Any = None, caller: str = "pos_label") -> Any:
-    """Return the positive class that ``pos_label`` or the estimators name; None if none of them does.
+    """Return the positive class that ``pos_label`` or the estimators name; None if none does, an error if they differ.
 
     An estimator names a class by its parameter ``pos_label``. A pipeline has that of its last step, and a search or
     another estimator that wraps estimators has theirs.
-
-    Raises
-    ------
-    ValueError
-        If two of them name different classes.
     """
     first, label = caller, pos_label
     for name, found in (pair for estimator in estimators for pair in _named_by(estimator)):

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import gen_batches
 
 from rocmax._rounding import join_ties, score_error
-from rocmax._support import Array
+from rocmax._support import Array, check_beta, check_corner, check_top, stack_level
 from rocmax._validation import (
     TrainingSet,
     check_choice,
@@ -25,15 +26,8 @@ from rocmax._validation import (
     positive_index,
     towards,
 )
-from rocmax._window import check_beta, check_corner, check_top
 from rocmax.losses import Loss, PrecisionAtK
 from rocmax.measures import Measure, ROCAUCMeasure, pick_measure
-
-# Base classes of the classifiers.
-
-
-# Rows that are scored at a time to find two different scores; the first ones nearly always have them.
-_ROWS_AT_A_TIME = 1000
 
 
 class Decision(ABC):
@@ -106,14 +100,14 @@ class Decision(ABC):
         index = positive_index(self.classes_, self.pos_label)
         return self._measure(y, towards(decision, index), sample_weight, self.classes_[index])
 
-    def _warn_if_constant(self, X: Any, scores_of: Callable[[Any], Array], stacklevel: int = 3) -> None:
+    def _warn_if_constant(self, X: Any, scores_of: Callable[[Any], Array]) -> None:
         """Warn if all training rows have the same score although they differ; ``scores_of`` scores validated rows.
 
         Each ``fit`` that a user calls ends with it once; fits to folds inside an estimator do not.
         """
         if _all_equal(X, scores_of) and _rows_differ(X):
             text = f"{type(self).__name__}: all training rows have the same score, so the model ranks at random. "
-            warnings.warn(text + self._remedy(), ConvergenceWarning, stacklevel=stacklevel)
+            warnings.warn(text + self._remedy(), ConvergenceWarning, stacklevel=stack_level())
 
     def _remedy(self) -> str:
         """Return the part of the warning that explains a constant score and how to avoid it."""
@@ -212,20 +206,17 @@ class ScoredClassifier(MeasureMixin, Decision, ClassifierMixin, BaseEstimator): 
 
 def _all_equal(X: Any, scores_of: Callable[[Any], Array]) -> bool:
     """Return whether all rows have the same score."""
+    # In blocks: the first one nearly always has two different scores.
     first = scores_of(X[:1])[0]
-    starts = range(0, X.shape[0], _ROWS_AT_A_TIME)
-    return all((scores_of(X[start : start + _ROWS_AT_A_TIME]) == first).all() for start in starts)
+    return all((scores_of(X[rows]) == first).all() for rows in gen_batches(X.shape[0], 1000))
 
 
 def _rows_differ(X: Any) -> bool:
     """Return whether there are two different rows; missing values are equal."""
     if sparse.issparse(X):
         return bool((X.max(axis=0) != X.min(axis=0)).nnz)
-    parts = (X[start : start + _ROWS_AT_A_TIME] for start in range(0, X.shape[0], _ROWS_AT_A_TIME))
+    parts = (X[rows] for rows in gen_batches(X.shape[0], 1000))
     return not all(np.array_equal(rows, np.broadcast_to(X[0], rows.shape), equal_nan=True) for rows in parts)
-
-
-# Mixin for estimators with a parameter ``measure``.
 
 
 REFERENCES = ("best", "positives")

@@ -1,4 +1,4 @@
-"""Demo on generated card payments: ``python -m rocmax.demo [--out rocmax_demo.png] [--seed 0]``.
+"""Demo on generated card payments: ``rocmax demo [--out rocmax_demo.png] [--seed 0]``.
 
 Three linear models are fitted to the same rows: logistic regression, a model trained for the AUC, and a model trained
 for the partial AUC below a limit on the false-positive rate. The demo prints their measures on held-out rows and plots
@@ -7,7 +7,6 @@ the ROC curves. It uses `rocmax.tables` and `rocmax.displays`.
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import io
 import sys
@@ -19,11 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rocmax._files import check_output, run, write_file
-from rocmax._support import Array, need
+from rocmax._files import check_output, write_file
+from rocmax._support import Array, Message, Parameter, ParameterError, need
 from rocmax.displays import PartialROCDisplay
-from rocmax.tables import Evaluation, TableModel, evaluate, fit_table
-from rocmax.tables.tune import N_RESAMPLES
+from rocmax.tables import TableEvaluation, TableModel, evaluate, fit_table
+from rocmax.tables.evaluate import N_RESAMPLES
 
 # Limit on false alarms: at most one of 100 honest payments may be stopped.
 MAX_FPR = 0.01
@@ -45,7 +44,7 @@ class Entry:
 
     name: str
     model: TableModel
-    result: Evaluation
+    result: TableEvaluation
 
     def value(self, measure: str) -> float:
         """Return the value of a measure on the test rows."""
@@ -56,7 +55,7 @@ class Entry:
         """Return the cells of the model in the table."""
         found = [self.result.measures[name] for name in ("roc_auc", "partial_auc", "tpr_at_fpr")]
         cells = [f"{m['value']:.3f} [{m['low']:.3f}, {m['high']:.3f}]" for m in found]
-        return self.name, *cells, f"{self.model.facts['seconds']:.1f} s"
+        return self.name, *cells, f"{self.model.facts.seconds:.1f} s"
 
 
 def make_payments(seed: int) -> tuple[Array, NDArray[np.int_]]:
@@ -67,18 +66,6 @@ def make_payments(seed: int) -> tuple[Array, NDArray[np.int_]]:
     high values of specific indicators (*card testing*), and the others have both. A few honest customers are more
     active than most frauds (*travellers*). Activity therefore separates fraud from most payments, but it is misleading
     near the top of the ranking.
-
-    Parameters
-    ----------
-    seed : int
-        Seed of the random numbers.
-
-    Returns
-    -------
-    X : ndarray of shape (N_ROWS, N_FEATURES)
-        Features.
-    y : ndarray of shape (N_ROWS,)
-        1 for fraud, 0 for honest payments.
     """
     rng = np.random.default_rng(seed)
     factors = rng.standard_normal((N_ROWS, 3)) @ rng.normal(0.0, 0.4, (3, N_FEATURES))
@@ -99,20 +86,7 @@ def make_payments(seed: int) -> tuple[Array, NDArray[np.int_]]:
 
 
 def compare_on(table: Any, seed: int) -> list[Entry]:
-    """Fit every model to one half of the rows and evaluate it on the other half.
-
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        Table with the features and the column "fraud".
-    seed : int
-        Seed of the split and of the bootstrap.
-
-    Returns
-    -------
-    list of Entry
-        Models in the order of `MODELS`.
-    """
+    """Fit every model to one half of the rows and evaluate it on the other half."""
     entries = []
     for name, title in MODELS.items():
         model = fit_table(
@@ -145,17 +119,7 @@ def explain(entries: Sequence[Entry]) -> str:
 
 
 def draw(entries: Sequence[Entry], seed: int, out: Path) -> None:
-    """Write the plot of the ROC curves to a file.
-
-    Parameters
-    ----------
-    entries : sequence of Entry
-        Models; the last one has the most visible style.
-    seed : int
-        Seed of the confidence bands.
-    out : Path
-        Output file; its extension determines the format.
-    """
+    """Write the plot of the ROC curves to a file."""
     from matplotlib.figure import Figure
 
     axes = Figure(figsize=(7.6, 7.5), layout="constrained").subplots()
@@ -168,83 +132,38 @@ def draw(entries: Sequence[Entry], seed: int, out: Path) -> None:
     write_file(out, content.getvalue())
 
 
-def writable(name: str) -> Path:
-    """Return the path of an image; raise ArgumentTypeError if it cannot be written."""
-    path = Path(name)
-    if path.suffix.lower() not in FORMATS:
-        raise argparse.ArgumentTypeError(f"must be a file that ends in {', '.join(FORMATS)}; got {name!r}")
+def picture_file(out: Path | None) -> Path | None:
+    """Return the file to draw, None without matplotlib; raise an error if a given file cannot be drawn or written."""
     try:
-        check_output(path)
-    except OSError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
+        importlib.import_module("matplotlib.figure")
+    except ImportError as error:
+        if out is not None:
+            raise ImportError(NO_MATPLOTLIB) from error
+        return None
+    path = Path(PICTURE) if out is None else out
+    if path.suffix.lower() not in FORMATS:
+        raise ParameterError(
+            Message(Parameter("out"), f" must be a file that ends in {', '.join(FORMATS)}; got {str(path)!r}")
+        )
+    check_output(path)
     return path
 
 
-def seed_number(text: str) -> int:
-    """Return a seed that both NumPy and scikit-learn accept."""
-    if not text.isdecimal() or int(text) >= 2**32:
-        raise argparse.ArgumentTypeError(f"must be an integer from 0 to 2**32 - 1; got {text!r}")
-    return int(text)
-
-
-def parse(args: Sequence[str] | None) -> argparse.Namespace:
-    """Parse the command line."""
-    parser = argparse.ArgumentParser(prog="python -m rocmax.demo", description="Detect fraud with few false alarms.")
-    parser.add_argument("--out", type=writable, help=f"output image (default: {PICTURE})")
-    parser.add_argument("--seed", type=seed_number, default=0, help="seed of the generated data (default: %(default)s)")
-    options = parser.parse_args(args)
-    if options.out is None and has_matplotlib():
-        options.out = parser.parse_args(["--out", PICTURE]).out
-    elif options.out is not None and not has_matplotlib():
-        parser.error(NO_MATPLOTLIB)
-    return options
-
-
-def has_matplotlib() -> bool:
-    """Return whether matplotlib is installed."""
-    try:
-        importlib.import_module("matplotlib.figure")
-    except ImportError:
-        return False
-    return True
-
-
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the demo.
-
-    Parameters
-    ----------
-    args : sequence of str, default=None
-        Command-line arguments; those of the process if None.
-
-    Returns
-    -------
-    int
-        Exit code.
-    """
-    options = parse(args)
-    if options.out is None:
+def main(out: Path | None = None, seed: int = 0) -> None:
+    """Run the demo: print the table, and draw the curves if matplotlib is installed."""
+    picture = picture_file(out)
+    if picture is None:
         print(f"No plot: {NO_MATPLOTLIB}", file=sys.stderr)
-    X, y = make_payments(options.seed)
+    X, y = make_payments(seed)
     table = need("pandas").DataFrame(X, columns=[f"x{i}" for i in range(N_FEATURES)]).assign(fraud=y)
-    print(f"Generated card payments, seed {options.seed}, {N_FEATURES} features; positive class: 1 (fraud)")
-    entries = compare_on(table, options.seed)
+    print(f"Generated card payments, seed {seed}, {N_FEATURES} features; positive class: 1 (fraud)")
+    entries = compare_on(table, seed)
     test = y[entries[0].model.held_out_rows]
     train_size, train_frauds = y.size - test.size, y.sum() - test.sum()
     print(f"train: {train_size} rows, {train_frauds} frauds; test: {test.size} rows, {test.sum()} frauds\n")
     print(format_table(entries))
     print(f"In brackets: 95 % intervals, stratified bootstrap of the test rows, {N_RESAMPLES} resamples\n")
     print(explain(entries) + "\n")
-    if options.out is None:
-        return 0
-    try:
-        draw(entries, options.seed, options.out)
-    except OSError as error:
-        print(f"No plot: {options.out} could not be written ({error})", file=sys.stderr)
-        return 1
-    print(f"ROC curves: {options.out}")
-    return 0
-
-
-if __name__ == "__main__":
-    run(main)
+    if picture is not None:
+        draw(entries, seed, picture)
+        print(f"ROC curves: {picture}")

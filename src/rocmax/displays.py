@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import textwrap
+from dataclasses import KW_ONLY, dataclass
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rocmax._support import Array, publish
+from rocmax._docstrings import publish
+from rocmax._support import Array, check_floor, check_window
 from rocmax._validation import named_pos_label
-from rocmax._window import check_floor, check_window
 from rocmax.metrics.curve import Curve, score_blocks
 from rocmax.metrics.scores import find_metric, positive_scores
 from rocmax.metrics.uncertainty import check_level, resamples, tail_share
 
 if TYPE_CHECKING:
     from rocmax.linear.path import PartialAUCPath
-
-
-# Shared helpers of the displays: line styles and new figures.
 
 
 # Colors of Okabe and Ito, which color-blind readers can distinguish; the dashes distinguish them in grayscale.
@@ -31,6 +29,26 @@ STYLES = (
 )
 
 
+@dataclass(frozen=True)
+class RocLayout:
+    """Places in the axes of ROC curves, as fractions of the axes.
+
+    The inset is below the diagonal, where no curve is that is better than chance, with its tick labels below it and on
+    its right. The legend is above the inset or, without one, in the corner.
+    """
+
+    inset: tuple[float, float, float, float] = (0.45, 0.08, 0.44, 0.34)
+    right: float = 0.98
+    gap: float = 0.02
+    # Characters of a line of the legend: about half of the width of a figure of matplotlib's size.
+    characters: int = 34
+    # Points of a band over all rates; half as many are within the range.
+    n_grid: int = 400
+
+
+LAYOUT = RocLayout()
+
+
 def new_axes(*shape: int, size: tuple[float, float] = (6.4, 6.0)) -> Any:
     """Return the axes of a new figure; raise ImportError with instructions if matplotlib is missing."""
     try:
@@ -40,92 +58,16 @@ def new_axes(*shape: int, size: tuple[float, float] = (6.4, 6.0)) -> Any:
     return plt.subplots(*shape, figsize=size, layout="constrained")[1]
 
 
-# Inset of a ROC plot: place of the inset and of the legend below the curves, and lines from the range to the inset.
-
-
-# Right edge of the inset's labels and of the legend, and distance to the curves, as fractions of the axes.
-RIGHT, DISTANCE = 0.98, 0.03
-# Positions of the left edge to try, the smallest height of an inset, and its height if there is no room for it.
-_LEFTS, _LOWEST, _FORCED = np.linspace(0.3, 0.62, 17), 0.22, 0.35
-# Height of a line of text, and mean width of a character, in multiples of the font size.
-_LINE, _CHARACTER = 1.4, 0.56
-# Largest width of a legend.
-_WIDEST = 0.68
-
-Box = tuple[float, float, float, float]
-Point = tuple[float, float]
-
-
-class TextSize(NamedTuple):
-    """Width of a character and height of a line of a font size, as fractions of the axes."""
-
-    width: float
-    height: float
-
-
-def text_size(ax: Any, size: str) -> TextSize:
-    """Return the size of text in axes of equal aspect; it is an upper estimate, because layouts only shrink margins."""
-    from matplotlib.font_manager import FontProperties
-
-    box = ax.get_window_extent()
-    # Axes of equal aspect are a square in their box; labels outside can take a tenth of it in a later layout.
-    side = 0.9 * min(box.width, box.height) * 72 / ax.figure.dpi
-    points = FontProperties(size=size).get_size_in_points()
-    return TextSize(_CHARACTER * points / side, _LINE * points / side)
-
-
-class LegendText:
-    """Labels of a legend, broken into lines, and the place of the legend.
-
-    Parameters
-    ----------
-    labels : list of str
-        Labels.
-    text : TextSize
-        Size of the text.
-
-    Attributes
-    ----------
-    labels : list of str
-        Labels with line breaks, so that the legend takes at most `_WIDEST` of the axes.
-    size : tuple of float
-        Width and height of the legend, as fractions of the axes.
-    """
-
-    def __init__(self, labels: list[str], text: TextSize) -> None:
-        # In front of the text there are a line of two font sizes and a space.
-        handle = 3.2 / _CHARACTER * text.width
-        characters = max(8, int((_WIDEST - handle) / text.width))
-        self.labels = [_broken(label, characters) for label in labels]
-        lines = [line for label in self.labels for line in label.split("\n")]
-        self.size = (handle + max(map(len, lines)) * text.width, (len(lines) + 0.5) * text.height)
-
-    def options(self, box: Box | None) -> dict[str, Any]:
-        """Return the options of ``Axes.legend`` for a legend above the inset or, without one, in the corner."""
-        height = DISTANCE / 2 if box is None else box[1] + box[3] + DISTANCE / 3
-        return {
-            "loc": "lower right",
-            "bbox_to_anchor": (RIGHT, height),
-            "edgecolor": "none",
-            "framealpha": 0.8,
-            "fontsize": "small",
-            "handlelength": 2.0,
-            "borderaxespad": 0.0,
-            "borderpad": 0.2,
-            "labelspacing": 0.25,
-        }
-
-
-def _broken(label: str, characters: int) -> str:
-    """Return a label in lines of at most a number of characters; a measure at its end is broken only if it must be."""
+def _broken(label: str) -> str:
+    """Return a label of a legend in lines; a measure at its end is on a line of its own."""
     name, bracket, measure = label.rpartition(" (")
-    if len(label) <= characters or not bracket:
-        return textwrap.fill(label, characters)
-    return f"{textwrap.fill(name, characters)}\n{textwrap.fill(f'({measure}', characters)}"
+    if len(label) <= LAYOUT.characters or not bracket:
+        return fill(label, LAYOUT.characters)
+    return f"{fill(name, LAYOUT.characters)}\n({measure}"
 
 
-def label_inset(inset: Any) -> None:
-    """Set tick labels of an inset that stay below and on the right of it, away from the lines to its left edge."""
+def _label_inset(inset: Any) -> None:
+    """Set tick labels of an inset that stay below and on the right of it."""
     from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
     low, high = inset.get_xlim()
@@ -140,100 +82,7 @@ def label_inset(inset: Any) -> None:
     inset.tick_params(labelsize="x-small")
 
 
-def frame(ax: Any, enlarged: Box, lines: list[tuple[Point, Point]]) -> None:
-    """Draw the frame of the enlarged range and the lines to the inset."""
-    left, bottom, width, height = enlarged
-    x, y = [left, left + width, left + width, left, left], [bottom, bottom, bottom + height, bottom + height, bottom]
-    ax.plot(x, y, color="0.4", linewidth=0.8, zorder=1, gid="range")
-    for (x0, y0), (x1, y1) in lines:
-        ax.plot([x0, x1], [y0, y1], color="0.4", linewidth=0.8, zorder=1, gid="connector")
-
-
-def lowest_curve(bands: list[tuple[Array, Array]], at: Array) -> Array:
-    """Return the lowest height of several curves at false-positive rates, for boxes that must lie below all of them."""
-    result: Array = np.min([np.interp(at, fpr, tpr) for fpr, tpr in bands], axis=0)
-    return result
-
-
-def place(
-    bands: list[tuple[Array, Array]], legend: tuple[float, float], labels: TextSize, forced: bool = False
-) -> Box | None:
-    """Return left, bottom, width and height of the largest inset below the curves, with the legend above it.
-
-    Parameters
-    ----------
-    bands : list of (ndarray, ndarray)
-        False-positive rates and heights of the curves, or of the lower ends of their bands.
-    legend : tuple of float
-        Width and height of the legend, which is right-aligned above the inset.
-    labels : TextSize
-        Size of the tick labels.
-    forced : bool, default=False
-        Whether to return a box that covers curves if there is no room below them.
-
-    Returns
-    -------
-    tuple of float or None
-        The box in fractions of the axes; None if there is no room for an inset.
-    """
-    # Tick labels are below the inset and, with up to five characters and the length of a tick, on its right.
-    bottom, right = 1.8 * labels.height, RIGHT - 7 * labels.width
-    below = lowest_curve(bands, np.minimum(_LEFTS, RIGHT - legend[0])) - DISTANCE - legend[1]
-    # The inset itself must also lie below the curves, which rise to the right.
-    heights = np.minimum(below, lowest_curve(bands, _LEFTS) - DISTANCE) - bottom
-    best = int(np.argmax(heights * (right - _LEFTS)))
-    if heights[best] >= _LOWEST:
-        return float(_LEFTS[best]), bottom, float(right - _LEFTS[best]), float(min(heights[best], 0.55))
-    return (0.42, bottom, right - 0.42, _FORCED) if forced else None
-
-
-def connectors(range_box: Box, inset_box: Box, curves: list[tuple[Array, Array]]) -> list[tuple[Point, Point]]:
-    """Return the lines from corners of the range to corners of the inset that cross no curve and neither box.
-
-    Parameters
-    ----------
-    range_box, inset_box : tuple of float
-        Left, bottom, width and height, in the coordinates of the curves.
-    curves : list of (ndarray, ndarray)
-        Points of the curves and of the ends of their bands.
-
-    Returns
-    -------
-    list of pairs of points
-        At most one line from each of the lower right and the upper right corner of the range, to the corners of the
-        inset's left edge.
-    """
-    left, bottom, width, height = range_box
-    inset_left, inset_bottom, _, inset_height = inset_box
-    if inset_left <= left + width:
-        return []
-    candidates = [
-        ((left + width, bottom), (inset_left, inset_bottom)),
-        ((left + width, bottom + height), (inset_left, inset_bottom + inset_height)),
-    ]
-    return [line for line in candidates if not any(_crosses(line, x, y) for x, y in curves)]
-
-
-def _crosses(line: tuple[Point, Point], x: Array, y: Array) -> bool:
-    """Return whether a segment has a point in common with a polygonal curve."""
-    (x0, y0), (x1, y1) = line
-
-    def side(px: Array, py: Array) -> Array:
-        result: Array = (x1 - x0) * (py - y0) - (y1 - y0) * (px - x0)
-        return result
-
-    ends = side(x, y)
-    dx, dy = np.diff(x), np.diff(y)
-    first = dx * (y0 - y[:-1]) - dy * (x0 - x[:-1])
-    second = dx * (y1 - y[:-1]) - dy * (x1 - x[:-1])
-    meets: NDArray[np.bool_] = (ends[:-1] * ends[1:] <= 0) & (first * second <= 0) & ((dx != 0) | (dy != 0))
-    return bool(meets.any())
-
-
 # Display of ROC curves with a range of rates.
-
-
-N_GRID = 400
 
 
 class RocBand(NamedTuple):
@@ -247,6 +96,7 @@ class RocBand(NamedTuple):
     high: Array
 
 
+@dataclass(eq=False, repr=False)
 class PartialROCDisplay:
     """ROC curves with confidence bands and a range of rates, which is shaded and enlarged in an inset.
 
@@ -285,22 +135,16 @@ class PartialROCDisplay:
     ['good', 'poor']
     """
 
-    def __init__(
-        self,
-        curves: list[RocBand],
-        *,
-        min_fpr: float = 0.0,
-        max_fpr: float = 1.0,
-        min_tpr: float = 0.0,
-        pos_label: Any = None,
-    ) -> None:
-        check_window(min_fpr, max_fpr)
-        check_floor(min_tpr)
-        self.curves = curves
-        self.min_fpr = min_fpr
-        self.max_fpr = max_fpr
-        self.min_tpr = min_tpr
-        self.pos_label = pos_label
+    curves: list[RocBand]
+    _: KW_ONLY
+    min_fpr: float = 0.0
+    max_fpr: float = 1.0
+    min_tpr: float = 0.0
+    pos_label: Any = None
+
+    def __post_init__(self) -> None:
+        check_window(self.min_fpr, self.max_fpr)
+        check_floor(self.min_tpr)
 
     @classmethod
     def from_predictions(
@@ -327,22 +171,14 @@ class PartialROCDisplay:
         y_true
         y_score : array-like of shape (n_samples,) or dict of str to array-like
             Scores of one model, or a dict with the scores of several models by name.
-        min_fpr : float, default=0.0
-            Lower end of the range of false-positive rates.
-        max_fpr : float, default=1.0
-            Upper end of the range of false-positive rates.
-        min_tpr : float, default=0.0
-            Lower limit on the true-positive rate.
+        min_fpr, max_fpr, min_tpr
         n_resamples : int, default=500
             Number of resamples of the stratified bootstrap for the bands; 0 for no bands.
         confidence_level : float, default=0.95
             Pointwise confidence level of the bands.
         random_state : int, Generator, default=None
             Seed of the bootstrap.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each row, equivalent to a number of copies.
-        pos_label : object, default=None
-            Label of the positive class. If None, the larger label is used.
+        sample_weight, pos_label
         name : str, default="model"
             Name of the model if there is only one.
         ax
@@ -423,12 +259,7 @@ class PartialROCDisplay:
             Rows passed to ``cross_validate``.
         y : array-like
             Classes passed to ``cross_validate``.
-        min_fpr : float, default=0.0
-            Lower end of the range of false-positive rates.
-        max_fpr : float, default=1.0
-            Upper end of the range of false-positive rates.
-        min_tpr : float, default=0.0
-            Lower limit on the true-positive rate.
+        min_fpr, max_fpr, min_tpr
         pos_label : object, default=None
             Label of the positive class. If None, that of the estimators is used; if they have none, the larger label.
             Different labels are an error.
@@ -469,8 +300,7 @@ class PartialROCDisplay:
     ) -> PartialROCDisplay:
         """Plot the display.
 
-        The legend and the inset are below the curves, within the axes. Lines between the range and the inset are drawn
-        only where they cross no curve.
+        The legend and the inset are in the lower right of the axes, the inset below the diagonal.
 
         Parameters
         ----------
@@ -503,15 +333,14 @@ class PartialROCDisplay:
                 (self.min_fpr, self.max_fpr), self.min_tpr, 1.0, color="0.5", alpha=0.13, linewidth=0, zorder=0
             )
         ax.plot([0, 1], [0, 1], color="0.75", linewidth=1, zorder=0)
-        legend = LegendText([self._label(curve, measure) for curve in self.curves], text_size(ax, "small"))
-        self.lines_ = self._draw(ax, legend.labels)
+        self.lines_ = self._draw(ax, [_broken(self._label(curve, measure)) for curve in self.curves])
+        left, bottom, _, height = LAYOUT.inset
         small = min(self.max_fpr - self.min_fpr, 1 - self.min_tpr) <= 1 / 3
-        box = None
-        if inset or (inset is None and small):
-            bands = [self._lower_end(curve) for curve in self.curves]
-            box = place(bands, legend.size, text_size(ax, "x-small"), forced=bool(inset))
-        self.inset_ = None if box is None else self._enlarge(ax, scale, box)
-        ax.legend(**legend.options(box))
+        room = all(np.interp(left, *self._lower_end(curve)) > bottom + height for curve in self.curves)
+        self.inset_ = self._enlarge(ax, scale) if inset or (inset is None and small and room) else None
+        lowest = LAYOUT.gap if self.inset_ is None else bottom + height + LAYOUT.gap
+        place = {"loc": "lower right", "bbox_to_anchor": (LAYOUT.right, lowest), "borderaxespad": 0.0}
+        ax.legend(**place, edgecolor="none", framealpha=0.8, fontsize="small", borderpad=0.2, labelspacing=0.25)
         return self
 
     def _label(self, curve: RocBand, measure: str | None) -> str:
@@ -537,9 +366,9 @@ class PartialROCDisplay:
                 ax.fill_between(curve.grid, curve.low, curve.high, color=color, alpha=0.15, linewidth=0)
         return lines
 
-    def _enlarge(self, ax: Any, scale: str, box: Box) -> Any:
-        """Draw the range again in an inset."""
-        inset = ax.inset_axes(box)
+    def _enlarge(self, ax: Any, scale: str) -> Any:
+        """Draw the range again in an inset, and a frame around the range."""
+        inset = ax.inset_axes(LAYOUT.inset)
         self._draw(inset, [curve.name for curve in self.curves])
         start, bottom, top = self.min_fpr, *self._heights_in_range()
         if scale == "log":
@@ -547,11 +376,8 @@ class PartialROCDisplay:
             start = max(start, min(steps, self.max_fpr / 10))
             inset.set_xscale("log")
         inset.set(xlim=(start, self.max_fpr), ylim=(bottom, top))
-        label_inset(inset)
-        enlarged = (start, bottom, self.max_fpr - start, top - bottom)
-        outlines = [(curve.fpr, curve.tpr) for curve in self.curves]
-        outlines += [(curve.grid, end) for curve in self.curves if curve.low.size for end in (curve.low, curve.high)]
-        frame(ax, enlarged, connectors(enlarged, box, outlines))
+        _label_inset(inset)
+        ax.indicate_inset((start, bottom, self.max_fpr - start, top - bottom), edgecolor="0.4", alpha=1.0)
         return inset
 
     def _lower_end(self, curve: RocBand) -> tuple[Array, Array]:
@@ -576,7 +402,8 @@ class PartialROCDisplay:
 
 def _grid(max_fpr: float) -> Array:
     """Return the false-positive rates of a band: evenly spaced, and denser within the range."""
-    return np.unique(np.concatenate((np.linspace(0, 1, N_GRID + 1), np.geomspace(max_fpr / 100, max_fpr, N_GRID // 2))))
+    n = LAYOUT.n_grid
+    return np.unique(np.concatenate((np.linspace(0, 1, n + 1), np.geomspace(max_fpr / 100, max_fpr, n // 2))))
 
 
 def _heights(curve: Curve, grid: Array) -> Array:
@@ -595,6 +422,7 @@ _COLORS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 _NAMED = len(_COLORS)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PartialAUCPathDisplay:
     """Regularization path: weights by radius, and partial AUC by number of features.
 
@@ -634,22 +462,12 @@ class PartialAUCPathDisplay:
     (0, ['training rows'])
     """
 
-    def __init__(
-        self,
-        *,
-        radii: Array,
-        coefs: Array,
-        n_used: NDArray[np.intp],
-        partial_auc: dict[str, Array],
-        unit: str = "features",
-        feature_names: NDArray[Any] | None = None,
-    ) -> None:
-        self.radii = radii
-        self.coefs = coefs
-        self.n_used = n_used
-        self.partial_auc = partial_auc
-        self.unit = unit
-        self.feature_names = feature_names
+    radii: Array
+    coefs: Array
+    n_used: NDArray[np.intp]
+    partial_auc: dict[str, Array]
+    unit: str = "features"
+    feature_names: NDArray[Any] | None = None
 
     @classmethod
     def from_path(
@@ -774,6 +592,7 @@ def _decades(low: float, high: float) -> Array:
 # Display of the convergence of a fit.
 
 
+@dataclass(eq=False, repr=False)
 class ConvergenceDisplay:
     """Objective of a fit and its certified lower bound over the iterations of the solver.
 
@@ -798,11 +617,10 @@ class ConvergenceDisplay:
         Figure of the plot.
     """
 
-    def __init__(self, passes: Array, objective: Array, bound: Array, name: str = "") -> None:
-        self.passes = passes
-        self.objective = objective
-        self.bound = bound
-        self.name = name
+    passes: Array
+    objective: Array
+    bound: Array
+    name: str = ""
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> ConvergenceDisplay:

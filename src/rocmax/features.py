@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from rocmax._support import Array, publish
+from rocmax._docstrings import publish
+from rocmax._support import Array
 from rocmax._validation import CHECKING
-
-# Relative distance below which two quantiles are one knot: the difference would be rounding error.
-_SAME_KNOT = 1e-9
 
 
 class SplineFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -166,7 +164,8 @@ def _knots(values: Array, quantiles: Array) -> Array:
         return np.zeros(1)
     # Of the values, not between them: the mean of two huge values can overflow.
     found: Array = np.quantile(values, quantiles, method="nearest")
-    apart = np.diff(found / 2) > _SAME_KNOT * np.maximum(np.abs(found[1:] / 2), np.abs(found[:-1] / 2))
+    # A smaller difference would be rounding error.
+    apart = np.diff(found / 2) > 1e-9 * np.maximum(np.abs(found[1:] / 2), np.abs(found[:-1] / 2))
     kept: Array = found[np.append(True, apart)]
     return kept
 

@@ -7,31 +7,34 @@ parameters are those of the functions in :mod:`rocmax.metrics`, without the suff
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from numbers import Integral
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
 
 from rocmax import losses
-from rocmax._support import Array, Bools, publish
-from rocmax._window import check_beta, check_floor, check_rate, check_region, check_top, check_window, top_weight
+from rocmax._docstrings import publish
+from rocmax._rounding import DUST, join_ties, score_error, top_weight
+from rocmax._support import (
+    Array,
+    Bools,
+    Index,
+    check_beta,
+    check_floor,
+    check_rate,
+    check_region,
+    check_top,
+    check_window,
+)
 from rocmax.losses import Loss
 from rocmax.metrics.scores import METRICS, Metric, find_metric, named_metric
-from rocmax.metrics.thresholds import (
-    at_fpr,
-    at_top,
-    at_tpr,
-    best_measure,
-    best_youden,
-    highest_rejected,
-    lowest_accepted,
-)
 
-# Base class of the measures.
+_KINDS: dict[str, type[Measure]] = {}
 
 
-class Measure(ABC):
+class Measure:
     """Performance measure of a classifier.
 
     A subclass is a frozen dataclass whose fields are the parameters of the measure. It can be passed to every estimator
@@ -48,8 +51,14 @@ class Measure(ABC):
     """
 
     name: ClassVar[str]
+    _title: ClassVar[str]
     trainable: ClassVar[bool] = True
     depends_on_class_ratio: ClassVar[bool] = True
+
+    def __init_subclass__(cls) -> None:
+        # The registry is that of the metrics; the first class with the name of a metric is its measure.
+        if vars(cls).get("name") in METRICS:
+            _KINDS.setdefault(cls.name, cls)
 
     @property
     def params(self) -> dict[str, Any]:
@@ -62,9 +71,9 @@ class Measure(ABC):
         return METRICS[self.name]
 
     @property
-    @abstractmethod
     def title(self) -> str:
         """Description of the measure, for tables and reports."""
+        return self._title.format(**self.params)
 
     @property
     def counts_rows(self) -> bool:
@@ -78,11 +87,6 @@ class Measure(ABC):
         ----------
         n_rows : float
             Number of rows of the whole sample, or their total weight.
-
-        Returns
-        -------
-        Measure
-            The measure; itself if no parameter is a number of rows.
         """
         return self
 
@@ -91,14 +95,11 @@ class Measure(ABC):
 
         Parameters
         ----------
-        y_true : array-like of shape (n_samples,)
-            True labels, of two classes.
+        y_true
         decision : array-like of shape (n_samples,)
             Scores minus the threshold: a value above 0 predicts the positive class. Ranking measures do not depend on
             the threshold.
-        sample_weight
-        pos_label : object, default=None
-            The positive class; the larger label if None.
+        sample_weight, pos_label
 
         Returns
         -------
@@ -135,8 +136,6 @@ class Measure(ABC):
 
     @classmethod
     def _no_loss(cls) -> ValueError:
-        # Imported here because the registry imports this module.
-
         names = ", ".join(measure_names(trainable=True))
         return ValueError(
             f"the measure to optimize must be one of {names}; got {cls.name!r}, which has no training loss and is only "
@@ -160,12 +159,8 @@ class ROCAUCMeasure(Measure):
     """
 
     name: ClassVar[str] = "roc_auc"
+    _title: ClassVar[str] = "AUC"
     depends_on_class_ratio: ClassVar[bool] = False
-
-    @property
-    def title(self) -> str:
-        """The measure in words."""
-        return "AUC"
 
     def convex_loss(self) -> losses.Loss:
         """Return the pairwise hinge loss."""
@@ -181,15 +176,7 @@ class ROCAUCMeasure(Measure):
 
 
 class CornerMeasure(Measure):
-    """Base class of measures that are trained for by the partial AUC in a corner of the ROC curve.
-
-    Attributes
-    ----------
-    min_fpr, max_fpr : float
-        Range of false-positive rates; ``max_fpr`` is also the limit of the threshold.
-    min_tpr : float
-        Lower limit on the true-positive rate. If it is above 0, the threshold reaches it.
-    """
+    """Base class of measures that are trained for by the partial AUC in a corner of the ROC curve."""
 
     min_fpr: float
     max_fpr: float
@@ -299,15 +286,11 @@ class TwoWayPartialAUCMeasure(CornerMeasure):
     max_fpr: float
 
     name: ClassVar[str] = "two_way_partial_auc"
+    _title: ClassVar[str] = "two-way partial AUC, TPR >= {min_tpr:g}, FPR <= {max_fpr:g}"
     min_fpr = 0.0
 
     def __post_init__(self) -> None:
         check_region(self.min_tpr, self.max_fpr)
-
-    @property
-    def title(self) -> str:
-        """The measure in words."""
-        return f"two-way partial AUC, TPR >= {self.min_tpr:g}, FPR <= {self.max_fpr:g}"
 
 
 @dataclass(frozen=True)
@@ -323,15 +306,11 @@ class TPRAtFPRMeasure(CornerMeasure):
     max_fpr: float
 
     name: ClassVar[str] = "tpr_at_fpr"
+    _title: ClassVar[str] = "TPR at FPR <= {max_fpr:g}"
     min_fpr = min_tpr = 0.0
 
     def __post_init__(self) -> None:
         check_rate("max_fpr", self.max_fpr)
-
-    @property
-    def title(self) -> str:
-        """The measure in words."""
-        return f"TPR at FPR <= {self.max_fpr:g}"
 
 
 @dataclass(frozen=True)
@@ -347,16 +326,12 @@ class FPRAtTPRMeasure(Measure):
     min_tpr: float
 
     name: ClassVar[str] = "fpr_at_tpr"
+    _title: ClassVar[str] = "FPR at TPR >= {min_tpr:g}"
     trainable: ClassVar[bool] = False
     depends_on_class_ratio: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_rate("min_tpr", self.min_tpr)
-
-    @property
-    def title(self) -> str:
-        """The measure in words."""
-        return f"FPR at TPR >= {self.min_tpr:g}"
 
 
 # Threshold-based measures: of the top-ranked rows, and of predicted labels.
@@ -380,14 +355,10 @@ class PrecisionAtKMeasure(Measure):
     k: float
 
     name: ClassVar[str] = "precision_at_k"
+    _title: ClassVar[str] = "precision at k = {k:g}"
 
     def __post_init__(self) -> None:
         check_top(self.k)
-
-    @property
-    def title(self) -> str:
-        """The measure in words."""
-        return f"precision at k = {self.k:g}"
 
     @property
     def counts_rows(self) -> bool:
@@ -417,11 +388,7 @@ class BreakEvenPointMeasure(Measure):
     """Precision-recall break-even point: the precision at ``k``, with ``k`` the number of positives."""
 
     name: ClassVar[str] = "break_even_point"
-
-    @property
-    def title(self) -> str:
-        """The measure in words."""
-        return "break-even point"
+    _title: ClassVar[str] = "break-even point"
 
     def convex_loss(self) -> losses.Loss:
         """Return the structural hinge loss for the break-even point."""
@@ -437,8 +404,27 @@ class BreakEvenPointMeasure(Measure):
         return at_top(scores, positive, weight, total)
 
 
+class TableMeasure(Measure):
+    """Base class of measures of the predicted labels that have losses; the threshold has the largest value."""
+
+    def _loss(self) -> losses.FBeta | losses.GMean:
+        raise self._no_loss()
+
+    def convex_loss(self) -> losses.Loss:
+        """Return the structural hinge loss for the measure at the best shift of the scores."""
+        return losses.FreeShift(self._loss())
+
+    def soft_loss(self, width: float) -> losses.Loss:
+        """Return the measure at a soft threshold."""
+        return losses.SoftMeasure(self._loss(), width)
+
+    def threshold(self, scores: Array, positive: Bools, weight: Array | None = None) -> float:
+        """Return the threshold with the largest value."""
+        return best_measure(scores, positive, weight, self._loss().measure)
+
+
 @dataclass(frozen=True)
-class FBetaMeasure(Measure):
+class FBetaMeasure(TableMeasure):
     """F-beta score of the predicted labels.
 
     Parameters
@@ -449,50 +435,24 @@ class FBetaMeasure(Measure):
     beta: float = 1.0
 
     name: ClassVar[str] = "f_beta"
+    _title: ClassVar[str] = "F{beta:g}"
 
     def __post_init__(self) -> None:
         check_beta(self.beta)
 
-    @property
-    def title(self) -> str:
-        """The measure in words."""
-        return f"F{self.beta:g}"
-
-    def convex_loss(self) -> losses.Loss:
-        """Return the structural hinge loss for F-beta at the best shift of the scores."""
-        return losses.FreeShift(losses.FBeta(self.beta))
-
-    def soft_loss(self, width: float) -> losses.Loss:
-        """Return F-beta at a soft threshold."""
-        return losses.SoftMeasure(losses.FBeta(self.beta), width)
-
-    def threshold(self, scores: Array, positive: Bools, weight: Array | None = None) -> float:
-        """Return the threshold with the largest F-beta."""
-        return best_measure(scores, positive, weight, losses.FBeta(self.beta).measure)
+    def _loss(self) -> losses.FBeta:
+        return losses.FBeta(self.beta)
 
 
 @dataclass(frozen=True)
-class GMeanMeasure(Measure):
+class GMeanMeasure(TableMeasure):
     """Geometric mean of the true-positive and the true-negative rate of the predicted labels."""
 
     name: ClassVar[str] = "g_mean"
+    _title: ClassVar[str] = "G-mean"
 
-    @property
-    def title(self) -> str:
-        """The measure in words."""
-        return "G-mean"
-
-    def convex_loss(self) -> losses.Loss:
-        """Return the structural hinge loss for the G-mean at the best shift of the scores."""
-        return losses.FreeShift(losses.GMean())
-
-    def soft_loss(self, width: float) -> losses.Loss:
-        """Return the G-mean at a soft threshold."""
-        return losses.SoftMeasure(losses.GMean(), width)
-
-    def threshold(self, scores: Array, positive: Bools, weight: Array | None = None) -> float:
-        """Return the threshold with the largest G-mean."""
-        return best_measure(scores, positive, weight, losses.GMean().measure)
+    def _loss(self) -> losses.GMean:
+        return losses.GMean()
 
 
 @dataclass(frozen=True)
@@ -500,32 +460,8 @@ class WeightedRelativeAccuracyMeasure(Measure):
     """Weighted relative accuracy of the predicted labels; not available for training."""
 
     name: ClassVar[str] = "weighted_relative_accuracy"
+    _title: ClassVar[str] = "weighted relative accuracy"
     trainable: ClassVar[bool] = False
-
-    @property
-    def title(self) -> str:
-        """The measure in words."""
-        return "weighted relative accuracy"
-
-
-# Registry of the measures by name.
-
-
-_KINDS: dict[str, type[Measure]] = {
-    kind.name: kind
-    for kind in (
-        ROCAUCMeasure,
-        PartialAUCMeasure,
-        TwoWayPartialAUCMeasure,
-        TPRAtFPRMeasure,
-        FPRAtTPRMeasure,
-        PrecisionAtKMeasure,
-        BreakEvenPointMeasure,
-        FBetaMeasure,
-        GMeanMeasure,
-        WeightedRelativeAccuracyMeasure,
-    )
-}
 
 
 def measure_names(*, trainable: bool = False) -> list[str]:
@@ -619,6 +555,206 @@ def pick_measure(
         # Checked before the parameters, which may be missing for a measure without a loss.
         _KINDS[metric.name].check_trainable()
     return find_measure(measure, **{name: offered[name] for name in metric.parameters if name in offered})
+
+
+# Thresholds on scores: a row is predicted positive if its score is above the threshold.
+Rate = Callable[[Array, Array, float, float], Array]
+
+
+def at_fpr(scores: Array, positive: Bools, weight: Array | None, max_fpr: float) -> float:
+    """Return the lowest threshold whose false-positive rate is at most ``max_fpr``.
+
+    Which negatives are above it depends only on the negatives. The threshold is the midpoint to the next higher score.
+    """
+    highest = highest_rejected(scores, positive, weight, max_fpr)
+    if highest is None:
+        return _under(float(scores.min()))
+    rejected, higher = _rejected_and_next(scores, highest)
+    return _over(rejected) if higher is None else _between(rejected, higher)
+
+
+def highest_rejected(scores: Array, positive: Bools, weight: Array | None, max_fpr: float) -> float | None:
+    """Return the highest score of a negative that must be rejected for a false-positive rate of at most ``max_fpr``.
+
+    None if no negative must be rejected.
+    """
+    negatives = scores[~positive]
+    fp = None
+    if weight is not None:
+        order = np.argsort(-negatives)
+        negatives, fp = negatives[order], np.cumsum(weight[~positive][order])
+    n_within = _count_within(negatives.size, fp, max_fpr)
+    if n_within == negatives.size:
+        return None
+    if fp is None:
+        place = negatives.size - 1 - n_within
+        negatives.partition(place)
+        return float(negatives[place])
+    return float(negatives[n_within])
+
+
+def _count_within(size: int, cumulated: Array | None, rate: float) -> int:
+    """Return how many of the first rows have a share of the weight of at most ``rate``; None for weights of 1."""
+    if cumulated is None:
+        return min(size, int(rate * float(size) * (1 + DUST)))
+    return int(np.count_nonzero(cumulated <= rate * cumulated[-1] * (1 + DUST)))
+
+
+def above_order(scores: Array, positive: Bools, k: int) -> float:
+    """Return the threshold just above the ``k``-th smallest score of the negatives.
+
+    The midpoint to the next score could lose true positives; a relative distance of 1e-9 is sufficient for rounding
+    errors.
+    """
+    order = float(np.partition(scores[~positive], k - 1)[k - 1])
+    rejected, higher = _rejected_and_next(scores, order)
+    near = float(np.nextafter(rejected + 1e-9 * abs(rejected), np.inf))
+    return near if higher is None else min(near, _between(rejected, higher))
+
+
+def at_tpr(scores: Array, positive: Bools, weight: Array | None, min_tpr: float) -> float:
+    """Return the highest threshold whose true-positive rate is at least ``min_tpr``.
+
+    Which positives are above it depends only on the positives. The threshold is the midpoint to the next lower score.
+    """
+    lowest = lowest_accepted(scores, positive, weight, min_tpr)
+    if lowest is None:
+        return _over(float(scores.max()))
+    accepted, lower = _accepted_and_next(scores, lowest)
+    return _under(accepted) if lower is None else _just_below(accepted, _between(lower, accepted))
+
+
+def lowest_accepted(scores: Array, positive: Bools, weight: Array | None, min_tpr: float) -> float | None:
+    """Return the lowest score of a positive that must be accepted for a true-positive rate of at least ``min_tpr``.
+
+    None if no positive must be accepted.
+    """
+    found = highest_rejected(-scores, ~positive, weight, 1 - min_tpr)
+    return None if found is None else -found
+
+
+def below_order(scores: Array, positive: Bools, k: int) -> float:
+    """Return the threshold just below the ``k``-th largest score of the positives.
+
+    The midpoint to the next score could add false positives; a relative distance of 1e-9 is sufficient for rounding
+    errors.
+    """
+    positives = scores[positive]
+    accepted, lower = _accepted_and_next(scores, float(np.partition(positives, -k)[-k]))
+    near = _just_below(accepted, accepted - 1e-9 * abs(accepted))
+    return near if lower is None else max(near, _just_below(accepted, _between(lower, accepted)))
+
+
+def best_youden(scores: Array, positive: Bools, weight: Array | None) -> float:
+    """Return the threshold that maximizes the true-positive rate minus the false-positive rate.
+
+    On many rows, only those in bins of the scores that can contain the threshold are sorted.
+    """
+    near = _near_best_youden(scores, positive, weight) if scores.size >= 50_000 else None
+    if near is not None:
+        rows, above = near
+        part = None if weight is None else weight[rows]
+        values, tp, fp = _cumulated(scores[rows], positive[rows], part)
+        found = tp / above.m - fp / above.n + above.difference
+        n_accepted = 1 + int(np.flatnonzero(found >= found.max() - DUST)[0])
+        if found.max() > 0 and n_accepted < values.size:
+            return _below(values, n_accepted)
+    return best_measure(scores, positive, weight, lambda tp, fp, m, n: tp / m - fp / n)
+
+
+def best_measure(scores: Array, positive: Bools, weight: Array | None, measure: Rate) -> float:
+    """Return the threshold that maximizes ``measure(tp, fp, m, n)``; above all scores if the maximum is 0 or less."""
+    values, tp, fp = _cumulated(scores, positive, weight)
+    found = measure(tp, fp, tp[-1], fp[-1])
+    # Of thresholds with equal values up to rounding error, use the highest.
+    n_accepted = 1 + int(np.flatnonzero(found >= found.max() - DUST)[0])
+    return _below(values, n_accepted if found.max() > 0 else 0)
+
+
+class _Above(NamedTuple):
+    """Weights of the classes, and true-positive minus false-positive rate of the rows above a part of the scores."""
+
+    m: float
+    n: float
+    difference: float
+
+
+def _near_best_youden(scores: Array, positive: Bools, weight: Array | None) -> tuple[Index, _Above] | None:
+    """Return the rows near the best threshold; None if the scores hardly differ.
+
+    In a bin, the difference of the rates is at most that above it plus the share of the positives in it. Bins that can
+    contain the maximum are kept, with all bins between them and the next non-empty bin on each side.
+    """
+    low, high, n_bins = float(scores.min()), float(scores.max()), 4096
+    if not high - low > 1e-6 * max(abs(low), abs(high)):
+        return None
+    cell = ((high - scores) * ((n_bins - 1e-9) / (high - low))).astype(np.int32)
+    shares = []
+    for side in (positive, ~positive):
+        mass = np.bincount(cell[side], None if weight is None else weight[side], n_bins)
+        shares.append((mass / mass.sum(), float(mass.sum())))
+    (of_positives, m), (of_negatives, n) = shares
+    difference = np.cumsum(of_positives - of_negatives)
+    before = difference - (of_positives - of_negatives)
+    used = np.flatnonzero(of_positives + of_negatives)
+    can_win = np.flatnonzero((before + of_positives)[used] >= difference.max() - 2 * DUST)
+    first, last = used[max(can_win[0] - 1, 0)], used[min(can_win[-1] + 1, used.size - 1)]
+    return np.flatnonzero((cell >= first) & (cell <= last)), _Above(m, n, float(before[first]))
+
+
+def at_top(scores: Array, positive: Bools, weight: Array | None, size: float) -> float:
+    """Return the lowest threshold with at most a given weight of rows above it, but at least one distinct score."""
+    values, tp, fp = _cumulated(scores, positive, weight)
+    return _below(values, max(1, int(np.count_nonzero(tp + fp <= size * (1 + DUST)))))
+
+
+def _rejected_and_next(scores: Array, cut: float) -> tuple[float, float | None]:
+    """Return the highest score equal to ``cut`` up to rounding error, and the next higher score or None."""
+    # In Python's floats, which overflow to infinity without a warning.
+    tied = scores <= float(cut) + float(score_error(np.asarray(cut)))
+    return float(scores[tied].max()), None if tied.all() else float(scores[~tied].min())
+
+
+def _accepted_and_next(scores: Array, cut: float) -> tuple[float, float | None]:
+    """Return the lowest score equal to ``cut`` up to rounding error, and the next lower score or None."""
+    accepted, lower = _rejected_and_next(-scores, -cut)
+    return -accepted, None if lower is None else -lower
+
+
+def _just_below(accepted: float, threshold: float) -> float:
+    """Return the threshold, but less than the accepted score, because a score must be above the threshold."""
+    return min(threshold, float(np.nextafter(accepted, -np.inf)))
+
+
+def _cumulated(scores: Array, positive: Bools, weight: Array | None) -> tuple[Array, Array, Array]:
+    """Return distinct scores in descending order, with the weights of positives and negatives at or above each."""
+    values, block = np.unique(-join_ties(scores), return_inverse=True)
+    weight = np.ones(scores.size) if weight is None else weight
+    tp = np.cumsum(np.bincount(block, weight * positive, values.size))
+    fp = np.cumsum(np.bincount(block, weight * ~positive, values.size))
+    return -values, tp.astype(np.float64), fp.astype(np.float64)
+
+
+def _below(values: Array, n_accepted: int) -> float:
+    """Return a threshold between the accepted and the rejected scores."""
+    if n_accepted == 0:
+        return _over(float(values[0]))
+    if n_accepted == values.size:
+        return _under(float(values[-1]))
+    return _between(float(values[n_accepted]), float(values[n_accepted - 1]))
+
+
+def _between(low: float, high: float) -> float:
+    """Return the midpoint, so that rounding errors in later products do not change predictions."""
+    return max(low, low / 2 + high / 2)
+
+
+def _over(highest: float) -> float:
+    return highest + max(1.0, abs(highest)) * 1e-6
+
+
+def _under(lowest: float) -> float:
+    return lowest - max(1.0, abs(lowest)) * 1e-6
 
 
 __all__ = [

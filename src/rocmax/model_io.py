@@ -21,34 +21,12 @@ import sklearn
 from scipy import sparse
 
 import rocmax
+from rocmax._docstrings import publish
 from rocmax._files import beyond_limit, unpack_limit, write_file
-from rocmax._support import need, publish
+from rocmax._support import need
 
 # Increased when earlier versions must not read the file.
 FORMAT = 3
-# The checksum of format 2 covers the model, but not the header.
-_WITHOUT_HEADER = 2
-# Metadata that `rocmax fit` and rocmax.tables save with a model and later steps require.
-FACTS = frozenset(
-    [
-        "target",
-        "positive",
-        "negative",
-        "features",
-        "n_features",
-        "zero_based",
-        "min_fpr",
-        "max_fpr",
-        "measure",
-        "model",
-        "confidence",
-        "tuning",
-        "seed",
-        "rows",
-        "versions",
-        "fitted",
-    ]
-)
 # Public modules of the classes in models: estimators, their components, and the state of streaming methods between
 # batches. A file refers to a class by one of these modules, never by the private module that defines it.
 _HOMES = (
@@ -187,18 +165,6 @@ def load_with_facts(path: str | Path, *, max_bytes: int | None = None) -> tuple[
     return model, header["about"]
 
 
-def load_fitted(path: str | Path, *, max_bytes: int | None = None) -> tuple[Any, dict[str, Any]]:
-    """Load a model of ``rocmax fit`` or `rocmax.tables` and its metadata; raise ModelFileError for other models."""
-    model, about = load_with_facts(path, max_bytes=max_bytes)
-    if not about.keys() >= FACTS:
-        raise ModelFileError(
-            f"{path} must be a model saved by `rocmax fit` or rocmax.tables; it has no metadata about its columns "
-            "and its positive class. Use rocmax.load in Python instead"
-        )
-    _check_classes(path, model, about)
-    return model, about
-
-
 def trusted_types() -> list[str]:
     """Return the names of the types in models of rocmax that skops does not know to be safe.
 
@@ -227,17 +193,6 @@ def trusted_types() -> list[str]:
     numbers = [f"numpy.{name}" for name in dir(np)]
     rows = [f"{getattr(sparse, name).__module__}.{name}" for name in _SPARSE]
     return sorted({*_HARMLESS, *rows, *filter(_is_ours, [*ours, *numbers])})
-
-
-def _check_classes(path: str | Path, model: Any, about: dict[str, Any]) -> None:
-    """Raise ModelFileError if the metadata name other classes than the model; format 2 has no checksum of them."""
-    classes = sorted(map(str, getattr(model, "classes_", [])))
-    named = [str(about["negative"]), str(about["positive"])]
-    if sorted(named) != classes or str(getattr(model, "positive_class_", named[1])) != named[1]:
-        raise ModelFileError(
-            f"{path} was modified after it was saved: its model has the classes {classes}, its metadata have "
-            f"{named[1]!r} as the positive class and {named[0]!r} as the negative class; fit the model again"
-        )
 
 
 def _check_sparse(content: bytes) -> None:
@@ -274,10 +229,9 @@ def _unpack(path: Path, max_bytes: int | None) -> tuple[dict[str, Any], bytes]:
         raise ModelFileError(f"{path} is not a model file of rocmax: its header is damaged")
     _check_format(path, header)
     if header.get("sha256") != found:
-        part = "" if header["format"] == _WITHOUT_HEADER else "; its header, rocmax.json, must not be edited either"
         raise ModelFileError(
-            f"{path} was modified after it was saved: its checksum does not match{part}. Fit the model again, or "
-            "restore the file"
+            f"{path} was modified after it was saved: its checksum does not match; its header, rocmax.json, must not "
+            "be edited either. Fit the model again, or restore the file"
         )
     try:
         _check_model_size(_read_archive(content, limit)[0], limit)
@@ -338,23 +292,16 @@ def _content(path: Path) -> bytes:
 
 
 def _checksum(header: dict[str, Any], content: bytes) -> str:
-    """Return the checksum of the header, without the checksum in it, and of the model.
-
-    A header that claims format 2 has a checksum of the model only. A file of format 3 whose header is edited to claim
-    format 2 does not match it.
-    """
-    if header.get("format") == _WITHOUT_HEADER:
-        return hashlib.sha256(content).hexdigest()
+    """Return the checksum of the header, without the checksum in it, and of the model."""
     described = json.dumps({key: value for key, value in header.items() if key != "sha256"}, sort_keys=True)
     return hashlib.sha256(described.encode() + content).hexdigest()
 
 
 def _check_format(path: Path, header: dict[str, Any]) -> None:
-    if header.get("format") not in (_WITHOUT_HEADER, FORMAT):
+    if header.get("format") != FORMAT:
         raise ModelFileError(
             f"{path} was saved by rocmax {header.get('rocmax')} in file format {header.get('format')}; rocmax "
-            f"{rocmax.__version__} reads formats {_WITHOUT_HEADER} and {FORMAT}; fit the model again, or use that "
-            "version"
+            f"{rocmax.__version__} reads format {FORMAT}; fit the model again, or use that version"
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -11,13 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from rocmax._support import Array, publish
+from rocmax._docstrings import publish
+from rocmax._support import Array
 
 __all__ = ["MatrixOperator", "Operator", "as_operator"]
 
-# Below this share of non-zero coefficients, gathering their rows is cheaper than a product with all rows: at most, and
-# for each byte of a row. Short rows cost little in a product with all rows, and as much as others to gather.
-_FEW, _FEW_PER_BYTE = 0.2, 1 / 3000
 # In single precision, the rows of a matrix are centered for products if the mean of a column is above this multiple of
 # its standard deviation. Both are from a sample of about this number of rows.
 FAR, _ROWS_FOR_MEANS = 64.0, 1000
@@ -72,23 +69,12 @@ class MatrixOperator:
         return row_scores(self._X, w, self._reference)
 
     def rmatvec(self, c: Array) -> Array:
-        """Return ``X.T @ c``; if few coefficients are non-zero, only the corresponding rows are used."""
-        X = self._X
-        if np.count_nonzero(c) < self._few:
-            used = np.flatnonzero(c)
-            X, c = self.rows(used), c[used]
-        return row_sum(X, c, self._reference)
+        """Return ``X.T @ c``."""
+        return row_sum(self._X, c, self._reference)
 
     @cached_property
     def _reference(self) -> Reference | None:
         return reference_point(self._X)
-
-    @cached_property
-    def _few(self) -> float:
-        """Number of non-zero coefficients below which the other rows are left out of a product."""
-        X = self._X
-        size = X.data.nbytes + X.indices.nbytes if sparse.issparse(X) else X.nbytes
-        return float(min(_FEW * self.shape[0], _FEW_PER_BYTE * size))
 
     def rows(self, index: Any) -> Any:
         """Return the rows ``X[index]``."""
@@ -117,16 +103,6 @@ def reference_point(X: Any) -> Reference | None:
 
     In a column that does not vary, only the penalty limits the weight, which then is the rounding error of the
     gradient. It adds a large number to all scores, whose differences are lost.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        The rows. A sparse matrix has no such point, see :func:`with_sufficient_precision`.
-
-    Returns
-    -------
-    Reference or None
-        Approximate means of the columns, in double precision with values of single precision.
     """
     if sparse.issparse(X) or X.dtype != np.float32 or not X.size:
         return None
@@ -207,16 +183,17 @@ def _centred_blocks(X: Any, means: Array) -> Iterator[tuple[slice, Any]]:
         yield rows, X[rows] - origin
 
 
+def column_scale(mean: Array, variance: Array) -> Array:
+    """Return the standard deviation of columns; 0 for one that does not vary, by the rule of ``StandardScaler``."""
+    spread = np.sqrt(variance)
+    return np.where(spread <= 10 * np.finfo(np.float64).eps * np.abs(mean), 0.0, spread)
+
+
 class StandardizedOperator:
     """Matrix in memory with standardized columns, ``(X - mean) / scale``, without a standardized copy.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        The data.
-    mean, scale : ndarray of shape (n_features,)
-        Numbers to subtract from the columns, zero for a sparse matrix, and to divide them by. A column with a scale
-        of 0, which does not vary, is replaced by zeros: differences to its mean would be rounding errors.
+    A column with a scale of 0, which does not vary, is replaced by zeros: differences to its mean would be rounding
+    errors. The means of a sparse matrix are 0.
     """
 
     def __init__(self, X: Any, mean: Array, scale: Array) -> None:
@@ -258,67 +235,20 @@ class StandardizedOperator:
         return centered
 
 
-class RotatedOperator:
-    """Data in other coordinates: the weights ``v`` stand for the weights ``matrix @ v`` of the features.
-
-    Parameters
-    ----------
-    operator : Operator
-        The data.
-    matrix : ndarray of shape (n_features, n_features)
-        Map from weights in the new coordinates to weights of the features.
-    """
-
-    def __init__(self, operator: Operator, matrix: Array) -> None:
-        self._operator, self.matrix, self.shape = operator, matrix, operator.shape
-
-    def matvec(self, v: Array) -> Array:
-        """Return the scores."""
-        return self._operator.matvec(self.matrix @ v)
-
-    def rmatvec(self, c: Array) -> Array:
-        """Return the product of the transposed data with ``c``."""
-        return np.asarray(self.matrix.T @ self._operator.rmatvec(c))
-
-    def rows(self, index: NDArray[np.intp]) -> Any:
-        """Return some rows in the new coordinates."""
-        return self._operator.rows(index) @ self.matrix
-
-
 class CountingOperator:
-    """Operator that counts passes over the data: one for each product with all rows.
+    """Operator that counts passes over the data: one for each product with all rows."""
 
-    Parameters
-    ----------
-    operator : Operator
-        The data.
-    share : float, default=1.0
-        What a product counts: less than one if the operator has a part of the rows only.
-
-    Attributes
-    ----------
-    count : float
-        The passes so far, with their fractions.
-    """
-
-    def __init__(self, operator: Operator, share: float = 1.0) -> None:
-        self.operator = operator
-        self.shape = operator.shape
-        self.count, self._share = 0.0, share
-
-    @property
-    def passes(self) -> int:
-        """Number of passes so far, rounded up."""
-        return math.ceil(self.count - 1e-9)
+    def __init__(self, operator: Operator) -> None:
+        self.operator, self.shape, self.passes = operator, operator.shape, 0
 
     def matvec(self, w: Array) -> Array:
         """Return the scores; one pass."""
-        self.count += self._share
+        self.passes += 1
         return self.operator.matvec(w)
 
     def rmatvec(self, c: Array) -> Array:
         """Return the weighted sum of rows; one pass."""
-        self.count += self._share
+        self.passes += 1
         return self.operator.rmatvec(c)
 
     def rows(self, index: NDArray[np.intp]) -> Any:
@@ -412,13 +342,6 @@ def row_space(
 
     Columns far from zero would make one eigenvalue so large that the others are lost. With ``shift_invariant``, their
     means are subtracted, which does not change a loss that is invariant to adding a constant to all scores.
-
-    Returns
-    -------
-    operator : Operator
-        The rotated data, or the given operator if a rotation would not be faster.
-    lower, lift : callable
-        Maps from the weights of the given features to those of the rotated features, and back.
     """
     n_rows, n_features = operator.shape
     if n_rows >= n_features or n_rows > _MAX_GRAM:

@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rocmax._support import Array, Parameters, publish
-
-# Penalties that are added to the loss.
+from rocmax._docstrings import publish
+from rocmax._support import Array, Parameters
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,8 @@ class SquaredL2(Parameters):
     def __post_init__(self) -> None:
         if not (0 < self.C < np.inf):
             raise ValueError(f"C must be a finite number > 0; got {self.C!r}")
+        # Solvers use its negative, which an unsigned integer does not have.
+        object.__setattr__(self, "C", float(self.C))
 
     def value(self, w: NDArray[np.float64]) -> float:
         """Return ``1/2 |w|^2``."""
@@ -65,9 +66,6 @@ class Unpenalized(Parameters):
     def gradient(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return zeros."""
         return np.zeros_like(w)
-
-
-# Groups of features; each feature belongs to exactly one group.
 
 
 def group_labels(groups: Any, n_features: int) -> NDArray[np.intp]:
@@ -137,8 +135,7 @@ class Ball(ABC):
 
     Parameters
     ----------
-    radius : float
-        Upper bound on the norm or penalty of the weights, above zero.
+    radius
 
     Attributes
     ----------
@@ -203,8 +200,7 @@ class L2Ball(Ball):
 
     Parameters
     ----------
-    radius : float
-        Upper bound on the norm or penalty of the weights, above zero.
+    radius
 
     Examples
     --------
@@ -257,8 +253,7 @@ class ElasticNetBall(Ball):
 
     Parameters
     ----------
-    radius : float
-        Upper bound on the norm or penalty of the weights, above zero.
+    radius
     l1_ratio : float, default=0.5
         The share :math:`\kappa` of the L1 norm, from 0 (an L2 ball of radius ``sqrt(2 radius)``) to 1 (an L1 ball).
 
@@ -335,8 +330,7 @@ class L1Ball(ElasticNetBall):
 
     Parameters
     ----------
-    radius : float
-        Upper bound on the norm or penalty of the weights, above zero.
+    radius
     l1_ratio : float, default=1.0
         Always 1: the elastic net without its L2 part.
 
@@ -365,8 +359,7 @@ class GroupBall(Ball):
 
     Parameters
     ----------
-    radius : float
-        Upper bound on the norm or penalty of the weights, above zero.
+    radius
     groups : array-like of shape (n_features,), or list of array-likes of int
         One label per feature (numbers or words), or one array of feature indices per group. The indices must name every
         feature once.
@@ -480,12 +473,7 @@ def _largest_weight(kappa: float, radius: float) -> float:
 def _shrink(size: Array, kappa: float, radius: float) -> tuple[Array, float | None]:
     """Project non-negative numbers onto the elastic-net ball.
 
-    Returns
-    -------
-    shrunk : ndarray
-        The projection.
-    scale : float or None
-        ``1 / (1 + (1 - kappa) tau)`` for the multiplier ``tau``; None if the point is inside the ball.
+    The second result is ``1 / (1 + (1 - kappa) tau)`` for the multiplier ``tau``; None if the point is inside the ball.
     """
     rest = 1.0 - kappa
     if kappa * float(size.sum()) + 0.5 * rest * float(size @ size) <= radius:

@@ -1,25 +1,27 @@
-"""Thresholds that control the false-positive or the true-positive rate on new rows."""
+"""Thresholds that control the false-positive or the true-positive rate on new rows, and calibrated probabilities."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import logsumexp
+from scipy.special import expit, logit, logsumexp
 from scipy.stats import binom
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.model_selection import StratifiedGroupKFold, check_cv, train_test_split
+from sklearn.isotonic import isotonic_regression
+from sklearn.linear_model import LogisticRegression
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
 
-from rocmax._folds import split_groups
-from rocmax._support import Array, Message, Parameter, publish
+from rocmax._docstrings import publish
+from rocmax._folds import cv_splitter, held_out_split
+from rocmax._support import Array, Bools, Message, Parameter
 from rocmax._validation import (
     check_target,
     class_scores,
@@ -29,51 +31,12 @@ from rocmax._validation import (
     towards,
     warn_if_majority,
 )
+from rocmax.measures import above_order, at_fpr, at_tpr, below_order
 from rocmax.metrics.curve import group_numbers
-from rocmax.metrics.thresholds import above_order, at_fpr, at_tpr, below_order
-
-# What a classifier that wraps another one passes on to it: parameters of ``fit``, and probabilities.
 
 
 def _has_probabilities(wrapper: Any) -> bool:
     return hasattr(getattr(wrapper, "estimator_", wrapper.estimator), "predict_proba")
-
-
-class WrappedClassifier:
-    """Mixin of classifiers with a parameter ``estimator`` and the attribute ``estimator_``."""
-
-    estimator: Any
-
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn has no types
-    def predict_proba(self, X: Any) -> Array:
-        """Return the probabilities of the classes from the estimator; the threshold does not change them.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 2)
-            Probabilities, in the order of ``classes_``.
-        """
-        check_is_fitted(self, "estimator_")
-        fitted: Any = vars(self)["estimator_"]
-        result: Array = fitted.predict_proba(X)
-        return result
-
-    def get_metadata_routing(self) -> Any:
-        """Return the routing of metadata: ``groups`` is for the choice of the threshold, all else for the estimator.
-
-        Returns
-        -------
-        MetadataRouter
-            The routing.
-        """
-        mapping = MethodMapping().add(caller="fit", callee="fit")
-        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
-        return router.add(estimator=self.estimator, method_mapping=mapping)
 
 
 def fit_params(wrapper: Any, params: dict[str, Any], groups: Any) -> dict[str, Any]:
@@ -87,23 +50,6 @@ def fit_params(wrapper: Any, params: dict[str, Any], groups: Any) -> dict[str, A
     return {**given, "groups": groups} if takes_groups else given
 
 
-def row_params(params: dict[str, Any], n_rows: int, rows: Any) -> dict[str, Any]:
-    """Return parameters of ``fit`` for some rows; those without a value for each row are not changed."""
-    return {name: _safe_indexing(value, rows) if _has_rows(value, n_rows) else value for name, value in params.items()}
-
-
-def _has_rows(value: Any, n_rows: int) -> bool:
-    return (
-        value is not None
-        and not isinstance(value, str | dict)
-        and hasattr(value, "__len__")
-        and _num_samples(value) == n_rows
-    )
-
-
-# Base of the classifiers with a threshold from held-out rows.
-
-
 class Scored(NamedTuple):
     """Scores, labels, weights and groups (integers from 0) of the held-out rows."""
 
@@ -113,20 +59,71 @@ class Scored(NamedTuple):
     groups: NDArray[np.intp] | None
 
 
-class HeldOutThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class HeldOutThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Classifier that scores held-out rows, chooses a threshold on them and predicts with it.
 
-    A subclass stores ``estimator``, ``confidence``, ``cv``, ``pos_label``, ``random_state``, ``rate`` and its limit,
-    and sets ``threshold_`` in ``fit``.
+    A subclass has the limit on a rate of one class, the negatives or the positives, as its second parameter.
     """
 
-    estimator: Any
-    confidence: float | None
-    cv: Any
-    pos_label: Any
-    random_state: Any
     rate: str = "row"  # of models that were saved before this parameter existed
-    threshold_: float
+    # The parameter with the limit, and the attribute with the number of held-out rows of the class.
+    _limit: ClassVar[str]
+    _counted: ClassVar[str]
+
+    def __init__(
+        self, estimator: Any, confidence: float | None, cv: Any, pos_label: Any, random_state: Any, rate: str
+    ) -> None:
+        self.estimator = estimator
+        self.confidence = confidence
+        self.cv = cv
+        self.pos_label = pos_label
+        self.random_state = random_state
+        self.rate = rate
+
+    def fit(self, X: Any, y: Any, groups: Any = None, **params: Any) -> HeldOutThreshold:
+        """Fit the estimator and choose the threshold.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
+            Training rows, in any format that the estimator accepts.
+        y
+        groups : array-like of shape (n_samples,), default=None
+            Group of each row, such as a customer. Rows of one group may depend on each other; a group is never split.
+            They are passed on to an estimator whose ``fit`` takes ``groups``.
+        **params : dict
+            Parameters of the ``fit`` of the estimator, such as ``sample_weight``. The rate of the threshold is
+            weighted, too; ``sample_weight`` is not allowed with ``confidence``.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        held_out, limit = self._scored(X, y, groups, params), getattr(self, self._limit)
+        scores, positive = held_out.scores, held_out.positive
+        of_positives = self._limit == "min_tpr"
+        members = positive if of_positives else ~positive
+        n_rows = int(np.count_nonzero(members))
+        setattr(self, self._counted, n_rows)
+        self.violation_bound_ = math.nan
+        self._count_groups(held_out, members)
+        if self.confidence is None:
+            rule = at_tpr if of_positives else at_fpr
+            self.threshold_ = rule(scores, positive, self._weight(held_out, members), limit)
+            return self
+        # For positives, the error rate is that of missed ones, and low scores are the risk.
+        max_rate, delta, required = (1 - limit if of_positives else limit), 1 - self.confidence, None
+        risk = scores[members]
+        if of_positives:
+            risk, required = -risk, limit
+        if held_out.groups is None:
+            k, self.violation_bound_ = order_statistic(n_rows, max_rate, delta, required)
+        else:
+            k = group_order(risk, held_out.groups[members], max_rate, delta, self.rate, required)
+            self.violation_bound_ = delta
+        self.threshold_ = (below_order if of_positives else above_order)(scores, positive, k)
+        return self
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -153,8 +150,7 @@ class HeldOutThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, B
 
         Parameters
         ----------
-        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
-            Rows.
+        X
 
         Returns
         -------
@@ -171,8 +167,7 @@ class HeldOutThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, B
 
         Parameters
         ----------
-        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
-            Rows.
+        X
 
         Returns
         -------
@@ -187,8 +182,7 @@ class HeldOutThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, B
 
         Parameters
         ----------
-        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
-            Rows.
+        X
 
         Returns
         -------
@@ -199,6 +193,29 @@ class HeldOutThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, B
         index = self._positive_index()
         accepted = class_scores(self.estimator_, X, index) > self.threshold_
         return self.classes_[np.where(accepted, index, 1 - index)]
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn has no types
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probabilities of the classes from the estimator; the threshold does not change them.
+
+        Parameters
+        ----------
+        X
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Probabilities, in the order of ``classes_``.
+        """
+        check_is_fitted(self, "estimator_")
+        result: Array = self.estimator_.predict_proba(X)
+        return result
+
+    def get_metadata_routing(self) -> Any:
+        """Return the routing of metadata: ``groups`` is for the choice of the threshold, all else for the estimator."""
+        mapping = MethodMapping().add(caller="fit", callee="fit")
+        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
+        return router.add(estimator=self.estimator, method_mapping=mapping)
 
     def _positive_index(self) -> int:
         return int(np.flatnonzero(self.classes_ == self.positive_class_)[0])
@@ -249,10 +266,10 @@ class HeldOutThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, B
         weight[members] = np.divide(weight[members], total[own], out=weight[members], where=total[own] > 0)
         return weight
 
-    def _check_parameters(self, limit: str) -> None:
-        checked = {limit: getattr(self, limit)} | ({} if self.confidence is None else {"confidence": self.confidence})
-        for name, value in checked.items():
-            if not _is_share(value):
+    def _check_parameters(self) -> None:
+        for name in (self._limit, "confidence"):
+            value = getattr(self, name)
+            if not (_is_share(value) or (name == "confidence" and value is None)):
                 raise ValueError(f"{name} must be a number above 0 and below 1; got {value!r}")
         if self.rate not in ("row", "group"):
             raise ValueError(f'rate must be "row" or "group"; got {self.rate!r}')
@@ -282,10 +299,7 @@ class HeldOutThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, B
             return class_scores(self.estimator_, X, index), positive, rows
         if _is_share(self.cv):
             random_state = random_source(self.random_state)
-            if groups is None:
-                train, test = train_test_split(rows, test_size=self.cv, stratify=y, random_state=random_state)
-            else:
-                train, test = split_groups(positive, groups, self.cv, random_state)
+            train, test = held_out_split(y, self.cv, random_state, groups)
             self.estimator_ = self._fitted_to(train, X, y, params)
             return class_scores(self.estimator_, _safe_indexing(X, test), index), positive[test], test
         scores = self._cross_validated(X, y, index, groups, params)
@@ -299,10 +313,7 @@ class HeldOutThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, B
 
         ``cross_val_predict`` changes the filters of warnings of the whole process, and so of other threads.
         """
-        by_group = groups is not None and (self.cv is None or isinstance(self.cv, int | np.integer))
-        # Without a number of folds, there are five, as by default in scikit-learn.
-        splitter = StratifiedGroupKFold(self.cv or 5) if by_group else check_cv(self.cv, y, classifier=True)
-        folds = list(splitter.split(X, y, groups))
+        folds = list(cv_splitter(self.cv, y, groups).split(X, y, groups))
         times = np.bincount(np.concatenate([test for _, test in folds]), minlength=y.size)
         row = int((times != 1).argmax())
         if times[row] != 1:
@@ -314,15 +325,12 @@ class HeldOutThreshold(WrappedClassifier, ClassifierMixin, MetaEstimatorMixin, B
         return scores
 
     def _fitted_to(self, train: NDArray[np.intp], X: Any, y: NDArray[Any], params: dict[str, Any]) -> Any:
-        own = row_params(params, y.size, train)
+        own = _check_method_params(X, params, train)
         return clone(self.estimator).fit(_safe_indexing(X, train), y[train], **own)
 
 
 def _is_share(value: Any) -> bool:
     return isinstance(value, float | np.floating) and bool(0 < value < 1)
-
-
-# Thresholds that control the false-positive or the true-positive rate on new rows.
 
 
 class FPRThresholdClassifier(HeldOutThreshold):
@@ -387,10 +395,7 @@ class FPRThresholdClassifier(HeldOutThreshold):
     classes_
     positive_class_ : object
         The positive class.
-    n_features_in_ : int
-        Number of features, if the estimator has this attribute.
-    feature_names_in_ : ndarray
-        Names of the features, if the estimator has this attribute.
+    n_features_in_, feature_names_in_
 
     References
     ----------
@@ -415,6 +420,8 @@ class FPRThresholdClassifier(HeldOutThreshold):
     True
     """
 
+    _limit, _counted = "max_fpr", "n_negatives_"
+
     def __init__(
         self,
         estimator: Any,
@@ -426,51 +433,8 @@ class FPRThresholdClassifier(HeldOutThreshold):
         random_state: Any = None,
         rate: str = "row",
     ) -> None:
-        self.estimator = estimator
+        super().__init__(estimator, confidence, cv, pos_label, random_state, rate)
         self.max_fpr = max_fpr
-        self.confidence = confidence
-        self.cv = cv
-        self.pos_label = pos_label
-        self.random_state = random_state
-        self.rate = rate
-
-    def fit(self, X: Any, y: Any, groups: Any = None, **params: Any) -> FPRThresholdClassifier:
-        """Fit the estimator and choose the threshold.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
-            Training rows, in any format that the estimator accepts.
-        y
-        groups : array-like of shape (n_samples,), default=None
-            Group of each row, such as a customer. Rows of one group may depend on each other; a group is never split.
-            They are passed on to an estimator whose ``fit`` takes ``groups``.
-        **params : dict
-            Parameters of the ``fit`` of the estimator, such as ``sample_weight``. The false-positive rate of the
-            threshold is weighted, too; ``sample_weight`` is not allowed with ``confidence``.
-
-        Returns
-        -------
-        self
-        """
-        self._check_parameters("max_fpr")
-        held_out = self._scored(X, y, groups, params)
-        scores, positive = held_out.scores, held_out.positive
-        members = ~positive
-        self.n_negatives_ = int(np.count_nonzero(members))
-        self.violation_bound_ = math.nan
-        self._count_groups(held_out, members)
-        if self.confidence is None:
-            self.threshold_ = at_fpr(scores, positive, self._weight(held_out, members), self.max_fpr)
-            return self
-        delta = 1 - self.confidence
-        if held_out.groups is None:
-            k, self.violation_bound_ = order_statistic(self.n_negatives_, self.max_fpr, delta)
-        else:
-            own = held_out.groups[members]
-            k, self.violation_bound_ = group_order(scores[members], own, self.max_fpr, delta, self.rate), delta
-        self.threshold_ = above_order(scores, positive, k)
-        return self
 
 
 class TPRThresholdClassifier(HeldOutThreshold):
@@ -504,21 +468,15 @@ class TPRThresholdClassifier(HeldOutThreshold):
         Probability with which the limit is satisfied, above 0 and below 1. It requires at least ``log(1 - confidence) /
         log(min_tpr)`` held-out positives. None gives no guarantee.
     cv : float, int, cross-validation generator, iterable or "prefit", default=0.3
-        Source of the held-out positives. A float is the fraction of rows, stratified by class, that is held out; the
-        estimator is fitted on the other rows. With "prefit", the estimator must be fitted already, and the rows passed
-        to ``fit`` must not have been used to train it. An int or a generator uses the cross-validated scores of all
-        rows and then fits the estimator on all rows. This uses the data more efficiently, but gives no guarantee, and
-        is not allowed with ``confidence``.
+        Source of the held-out positives, as that of the negatives in :class:`FPRThresholdClassifier`.
     pos_label : int, float, bool or str, default=None
         Label of the positive class. None takes that of the estimator; if it has none, ``classes_[1]``, the larger
         label. Another label than that of the estimator is an error.
     random_state : ...
         Used only if ``cv`` is a float.
     rate : {"row", "group"}, default="row"
-        Which rate the limit is for, if there are groups. "row" is the rate of all rows of the class, so that large
-        groups count more. "group" is the mean over the groups of the rate in each, so that each group counts once. The
-        two agree if the rate does not depend on the size of the group. If group sizes are very different, a guarantee
-        for "row" requires many more groups, because it must allow for few large groups that differ from the others.
+        Which rate the limit is for, if there are groups: that of all rows of the class, or the mean over the groups of
+        the rate in each, see :class:`FPRThresholdClassifier`.
 
     Attributes
     ----------
@@ -537,21 +495,14 @@ class TPRThresholdClassifier(HeldOutThreshold):
     classes_
     positive_class_ : object
         The positive class.
-    n_features_in_ : int
-        Number of features, if the estimator has this attribute.
-    feature_names_in_ : ndarray
-        Names of the features, if the estimator has this attribute.
+    n_features_in_, feature_names_in_
 
     References
     ----------
     X. Tong, Y. Feng and J. J. Li (2018). Neyman-Pearson classification algorithms and NP receiver operating
     characteristics. Science Advances 4, eaao1659.
 
-    I. Waudby-Smith and A. Ramdas (2024). Estimating means of bounded random variables by betting. Journal of the Royal
-    Statistical Society B 86, 1-27.
-
-    S. Bates, A. Angelopoulos, L. Lei, J. Malik and M. I. Jordan (2021). Distribution-free, risk-controlling prediction
-    sets. Journal of the ACM 68(6), 43.
+    For groups, see :class:`FPRThresholdClassifier`.
 
     Examples
     --------
@@ -565,6 +516,8 @@ class TPRThresholdClassifier(HeldOutThreshold):
     True
     """
 
+    _limit, _counted = "min_tpr", "n_positives_"
+
     def __init__(
         self,
         estimator: Any,
@@ -576,51 +529,8 @@ class TPRThresholdClassifier(HeldOutThreshold):
         random_state: Any = None,
         rate: str = "row",
     ) -> None:
-        self.estimator = estimator
+        super().__init__(estimator, confidence, cv, pos_label, random_state, rate)
         self.min_tpr = min_tpr
-        self.confidence = confidence
-        self.cv = cv
-        self.pos_label = pos_label
-        self.random_state = random_state
-        self.rate = rate
-
-    def fit(self, X: Any, y: Any, groups: Any = None, **params: Any) -> TPRThresholdClassifier:
-        """Fit the estimator and choose the threshold.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
-            Training rows, in any format that the estimator accepts.
-        y
-        groups : array-like of shape (n_samples,), default=None
-            Group of each row, such as a customer. Rows of one group may depend on each other; a group is never split.
-            They are passed on to an estimator whose ``fit`` takes ``groups``.
-        **params : dict
-            Parameters of the ``fit`` of the estimator, such as ``sample_weight``. The true-positive rate of the
-            threshold is weighted, too; ``sample_weight`` is not allowed with ``confidence``.
-
-        Returns
-        -------
-        self
-        """
-        self._check_parameters("min_tpr")
-        held_out = self._scored(X, y, groups, params)
-        scores, positive = held_out.scores, held_out.positive
-        self.n_positives_ = int(np.count_nonzero(positive))
-        self.violation_bound_ = math.nan
-        self._count_groups(held_out, positive)
-        if self.confidence is None:
-            self.threshold_ = at_tpr(scores, positive, self._weight(held_out, positive), self.min_tpr)
-            return self
-        max_rate, delta = 1 - self.min_tpr, 1 - self.confidence
-        if held_out.groups is None:
-            k, self.violation_bound_ = order_statistic(self.n_positives_, max_rate, delta, required_tpr=self.min_tpr)
-        else:
-            own = held_out.groups[positive]
-            k = group_order(-scores[positive], own, max_rate, delta, self.rate, required_tpr=self.min_tpr)
-            self.violation_bound_ = delta
-        self.threshold_ = below_order(scores, positive, k)
-        return self
 
 
 def order_statistic(
@@ -628,9 +538,8 @@ def order_statistic(
 ) -> tuple[int, float]:
     """Return the smallest ``k`` whose order statistic exceeds an error rate with probability at most ``delta``.
 
-    The order statistics are those of the scores of one class, from its low end for the negatives and from its high end
-    for the positives, where the error rate is one minus the required true-positive rate. ``share`` is the parameter
-    with the fraction of held-out rows, for the message about too few of them.
+    For the positives, of which it is the ``k``-th from the top, the error rate is one minus the required true-positive
+    rate. ``share`` names the parameter with the fraction of held-out rows in the message about too few of them.
     """
     needed = math.ceil(math.log(delta) / math.log1p(-max_rate) - 1e-9)
     if n_rows < needed:
@@ -660,10 +569,9 @@ def group_order(
 ) -> int:
     """Return how many rows of one class, those of the lowest risk, a threshold must place on the right side.
 
-    The risk is the score of a negative, and the negated score of a positive. It is the smallest number at which the
-    evidence of :class:`GroupEvidence` against an error rate above the limit reaches ``1 / delta``. The evidence does
-    not decrease with the number, so the smallest is found by bisection, and a wrong threshold requires that the
-    evidence against a true hypothesis, the one at the threshold with exactly the limit, reaches ``1 / delta``.
+    It is the smallest number at which the evidence of :class:`GroupEvidence` against an error rate above the limit
+    reaches ``1 / delta``. The evidence does not decrease with the number, so the smallest is found by bisection, and a
+    wrong threshold requires that the evidence against a true hypothesis reaches ``1 / delta``.
     """
     _, group = np.unique(groups, return_inverse=True)
     evidence = GroupEvidence(np.bincount(group), max_rate, delta, rate)
@@ -678,31 +586,12 @@ def group_order(
 
 
 class GroupEvidence:
-    r"""Evidence from independent groups that an error rate is at most a limit.
+    r"""Evidence from independent groups that an error rate is at most a limit; the formula is in docs/thresholds.md.
 
-    With :math:`n_g` rows in group ``g`` and the share :math:`r_g` of errors among them, the evidence is the mean over a
-    few bets :math:`\kappa` of
-
-    .. math:: \frac{\prod_g (1 - c_g r_g)}{\max_p \prod_g (1 - c_g p_g)}, \qquad
-        c_g = \min\Bigl(1, \kappa \frac{n_g}{\bar n}\Bigr),
-
-    where :math:`\bar n = \sum_g n_g^2 / \sum_g n_g`, and the maximum is over all expected shares :math:`p_g` of errors
-    in the groups with :math:`\sum_g n_g p_g \ge \alpha \sum_g n_g`: over all ways in which the rate of all rows can be
-    above the limit :math:`\alpha`. Given the sizes, the numerator has the expectation
-    :math:`\prod_g (1 - c_g p_g)`, so the expectation of the evidence is at most 1 under the hypothesis that the rate is
-    above the limit, and it reaches :math:`1 / \delta` with probability at most :math:`\delta` (Markov). With
-    ``rate="group"``, all :math:`n_g` are 1 in these formulas.
-
-    Parameters
-    ----------
-    sizes : ndarray of int
-        Number of rows of each group, at least 1.
-    max_rate : float
-        Limit on the error rate.
-    delta : float
-        Allowed probability of a wrong decision.
-    rate : {"row", "group"}
-        Whether each row or each group counts once.
+    Given the sizes :math:`n_g`, the numerator has the expectation :math:`\prod_g (1 - c_g p_g)` for the expected shares
+    :math:`p_g` of errors, and the denominator is its maximum over all ways in which the rate can be above the limit.
+    Thus the expectation of the evidence is at most 1 under that hypothesis, and it reaches :math:`1 / \delta` with
+    probability at most :math:`\delta` (Markov). With ``rate="group"``, all :math:`n_g` are 1.
     """
 
     # Bets as multiples of the best one for groups whose rows all agree; the best bet is inversely proportional to the
@@ -781,6 +670,77 @@ def _log_worst(bets: Array, rows: Array, max_rate: float) -> float:
     lowest, highest = math.log((bets / rows).min()), -math.log((1 - max_rate) * rows.min())
     at = brentq(excess, lowest, highest + 1e-9)
     return float(np.log1p(-bets * shares(at)).sum() + math.exp(at) * excess(at))
+
+
+# Probabilities of the positive class, calibrated on the scores of held-out rows.
+
+
+def fit_calibration(scores: Array, positive: Bools, weight: Array | None = None) -> dict[str, Any]:
+    r"""Return the function from scores to probabilities as plain values; it rises with the score.
+
+    With few rows, it is a logistic function of the score, fitted to smoothed labels: positive rows count as
+    :math:`(m + 1) / (m + 2)` positive and negative rows as :math:`1 / (n + 2)`, for :math:`m` positive and :math:`n`
+    negative rows. With at least 1000 rows of each class, it is a centered isotonic regression: the log-odds are linear
+    between the centers of the blocks of an isotonic regression, and have the slope of the logistic function beyond the
+    first and the last one. Different scores thus have different probabilities, unless the slope is zero.
+
+    References
+    ----------
+    J. Platt (2000). Probabilistic outputs for support vector machines. Advances in Large Margin Classifiers, 61-74.
+    B. Zadrozny and C. Elkan (2002). Transforming classifier scores into accurate multiclass probability estimates. KDD.
+    A. P. Oron and N. Flournoy (2017). Centered isotonic regression: point and interval estimation for dose-response
+    studies. Statistics in Biopharmaceutical Research 9, 258-267.
+    """
+    weight = np.ones(scores.size) if weight is None else weight / weight.mean()
+    slope, intercept = _logistic(scores, positive, weight)
+    if min(_effective(weight[positive]), _effective(weight[~positive])) < 1000:
+        return {"method": "sigmoid", "slope": slope, "intercept": intercept}
+    centers, shares = _centered_isotonic(scores, positive, weight)
+    return {"method": "isotonic", "scores": centers.tolist(), "probabilities": shares.tolist(), "slope": slope}
+
+
+def calibrated(found: dict[str, Any], scores: Array) -> Array:
+    """Return the probability of the positive class for scores, by the result of :func:`fit_calibration`."""
+    if found["method"] == "sigmoid":
+        return np.asarray(expit(found["slope"] * scores + found["intercept"]), dtype=np.float64)
+    first, last = found["scores"][0], found["scores"][-1]
+    inside = np.interp(scores, found["scores"], logit(found["probabilities"]))
+    beyond = np.minimum(scores - first, 0.0) + np.maximum(scores - last, 0.0)
+    return np.asarray(expit(inside + found["slope"] * beyond), dtype=np.float64)
+
+
+def _logistic(scores: Array, positive: Bools, weight: Array) -> tuple[float, float]:
+    """Return the slope, at least 0, and the intercept of a logistic regression on smoothed labels."""
+    m, n = float(weight[positive].sum()), float(weight[~positive].sum())
+    center, spread = float(np.average(scores, weights=weight)), float(np.std(scores)) or 1.0
+    standard = ((scores - center) / spread)[:, np.newaxis]
+    share = np.where(positive, (m + 1) / (m + 2), 1 / (n + 2))
+    labels = np.repeat([1, 0], scores.size)
+    counts = np.concatenate([weight * share, weight * (1 - share)])
+    fitted = LogisticRegression(C=1e6).fit(np.concatenate([standard, standard]), labels, sample_weight=counts)
+    slope = max(float(fitted.coef_[0, 0]), 0.0) / spread
+    return slope, float(fitted.intercept_[0]) - slope * center
+
+
+def _centered_isotonic(scores: Array, positive: Bools, weight: Array) -> tuple[Array, Array]:
+    """Return the centers of the blocks of an isotonic regression and their shares of positives.
+
+    A positive row of weight 1 below all scores and a negative one above them keep the shares above 0 and below 1.
+    """
+    values, place = np.unique(scores, return_inverse=True)
+    mass = np.bincount(place, weight).astype(np.float64)
+    hits = np.bincount(place, weight * positive).astype(np.float64)
+    mass[[0, -1]] += 1.0
+    hits[0] += 1.0
+    shares = isotonic_regression(hits / mass, sample_weight=mass)
+    starts = np.flatnonzero(np.append(True, np.diff(shares) > 0))
+    sums = np.add.reduceat(mass, starts)
+    return np.add.reduceat(mass * values, starts) / sums, np.add.reduceat(hits, starts) / sums
+
+
+def _effective(weight: Array) -> float:
+    """Return the number of rows of equal weight that say as much as the weighted ones."""
+    return float(weight.sum() ** 2 / np.square(weight).sum())
 
 
 __all__ = ["FPRThresholdClassifier", "TPRThresholdClassifier"]

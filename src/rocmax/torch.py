@@ -1,25 +1,21 @@
 """Losses for networks: the surrogates of :mod:`rocmax.losses` as modules of PyTorch, ``loss(scores, labels)``.
 
-Every function works on tensors of the size of the batch, whatever the numbers of each class: rows of the other class
-have weight zero. So nothing depends on values that the host would have to wait for. Places in the order and shares
-of a window are found without a graph; what is left is a polynomial in the scores, which autograd differentiates.
-
-The threshold is found without a graph, by a fixed number of steps on the device; see :mod:`rocmax.losses` for what the
-losses are. What the threshold adds to the derivatives is put back in closed form, for the first and the second.
-
-Each loss comes with whether it is stuck: most of what can be won is lost, and hardly a row is on the step.
-
 Values and gradients equal those of the losses on NumPy arrays. Everything is computed on the device of the
-scores by sorting and cumulative sums, O(N log N) in the rows of the batch, and the host never waits for a value.
-:class:`StratifiedBatchSampler` draws batches with enough positives.
+scores by sorting and cumulative sums, O(N log N) in the rows of the batch. Every function works on tensors of the size
+of the batch, in which rows of the other class have weight zero, so that the host never waits for a value. Places in the
+order, shares of a window and thresholds are found without a graph; what is left is a polynomial in the scores, which
+autograd differentiates. What the threshold adds to the derivatives is added in closed form, for the first and the
+second.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -30,8 +26,8 @@ except ImportError as error:
 from torch import Tensor
 from torch.utils.data import Sampler
 
-from rocmax._support import publish
-from rocmax._window import check_beta, check_corner, check_top
+from rocmax._docstrings import publish
+from rocmax._support import check_beta, check_corner, check_top
 
 # Checks of what a loss for networks gets: parameters on the host, tensors without waiting for a device.
 
@@ -59,17 +55,17 @@ def check_width(width: float | None) -> None:
 
 def check_memory(memory: Any, memory_steps: Any) -> None:
     """Raise ValueError if a number of rows to remember, or of steps to remember them for, is none."""
-    if isinstance(memory, bool) or not is_count(memory) or memory < 0:
+    if not is_count(memory) or memory < 0:
         raise ValueError(f"memory must be a number of rows, an integer >= 0; got {memory!r}")
-    if isinstance(memory_steps, bool) or not is_count(memory_steps) or memory_steps < 1:
+    if not is_count(memory_steps) or memory_steps < 1:
         raise ValueError(f"memory_steps must be a number of training steps, an integer >= 1; got {memory_steps!r}")
 
 
 def check_positives(positives: Any, batch_size: Any) -> int:
     """Return the number of positives in each batch, or raise ValueError if a batch has no place for both classes."""
-    if isinstance(batch_size, bool) or not is_count(batch_size) or batch_size < 2:
+    if not is_count(batch_size) or batch_size < 2:
         raise ValueError(f"batch_size must be an integer >= 2, one row of each class; got {batch_size!r}")
-    if is_count(positives) and not isinstance(positives, bool):
+    if is_count(positives):
         count = int(positives)
     elif _is_number(positives) and 0 < positives < 1:
         count = max(1, round(positives * batch_size))
@@ -88,8 +84,8 @@ def can_look(values: Tensor) -> bool:
 
 
 def is_count(value: Any) -> bool:
-    """Tell whether a number is an integer."""
-    return isinstance(value, Integral)
+    """Tell whether a value is an integer."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _is_number(value: Any) -> bool:
@@ -144,12 +140,8 @@ def column(name: str, values: Tensor, score: Tensor | None = None) -> Tensor:
 # Sums over pairs and tables of sorted scores, in torch.
 
 
-# A product this close to a whole number, relatively, is that number, as in the losses on NumPy arrays.
-_DUST = 1e-9
-
-
-class Rows(NamedTuple):
-    """Rows in descending order of score, with their weights as members of each class."""
+class BatchRows(NamedTuple):
+    """BatchRows in descending order of score, with their weights as members of each class."""
 
     score: Tensor
     positive: Tensor
@@ -161,17 +153,17 @@ class Rows(NamedTuple):
         return self.score.detach()[self.score.numel() // 2]
 
 
-def sort_rows(score: Tensor, positive: Tensor, negative: Tensor) -> Rows:
+def sort_rows(score: Tensor, positive: Tensor, negative: Tensor) -> BatchRows:
     """Sort rows by falling score."""
     placed, order = torch.sort(score, descending=True)
-    return Rows(placed, positive.gather(0, order), negative.gather(0, order))
+    return BatchRows(placed, positive.gather(0, order), negative.gather(0, order))
 
 
 def window_end(total: Tensor, rate: float) -> Tensor:
-    """Return ``total * rate`` without floating-point dust."""
+    """Return ``total * rate``; one that is close to an integer is that integer, as in the losses on NumPy arrays."""
     end = total * rate
     nearest = end.round()
-    return torch.where((end - nearest).abs() <= _DUST * nearest, nearest, end)
+    return torch.where((end - nearest).abs() <= 1e-9 * nearest, nearest, end)
 
 
 def or_one(value: Tensor) -> Tensor:
@@ -211,7 +203,7 @@ def soft_rank(rank: Tensor, stop: Tensor) -> Tensor:
     return torch.minimum(rank, stop) + stop * torch.log(torch.maximum(rank, stop) / stop)
 
 
-def window_weight(rows: Rows, min_fpr: float, max_fpr: float, soft_tail: bool = False) -> tuple[Tensor, Tensor]:
+def window_weight(rows: BatchRows, min_fpr: float, max_fpr: float, soft_tail: bool = False) -> tuple[Tensor, Tensor]:
     """Return the weight of each negative in the window or its tail, and the sum of these weights."""
     n = rows.negative.sum()
     start, stop = window_end(n, min_fpr), window_end(n, max_fpr)
@@ -219,7 +211,7 @@ def window_weight(rows: Rows, min_fpr: float, max_fpr: float, soft_tail: bool = 
     return rows.negative * shares(rows.score, rows.negative, held), held(n)
 
 
-def lowest_positives(rows: Rows, min_tpr: float, soft_tail: bool = False) -> Rows:
+def lowest_positives(rows: BatchRows, min_tpr: float, soft_tail: bool = False) -> BatchRows:
     """Return the rows with the weights of the positives above a true-positive rate, those with the lowest scores.
 
     With a soft tail the others have a weight that falls with the rank from the lowest score.
@@ -232,7 +224,7 @@ def lowest_positives(rows: Rows, min_tpr: float, soft_tail: bool = False) -> Row
     return rows._replace(positive=rows.positive * shares(rows.score, rows.positive, held))
 
 
-def hinge_pairs(rows: Rows, weight: Tensor, power: int) -> Tensor:
+def hinge_pairs(rows: BatchRows, weight: Tensor, power: int) -> Tensor:
     """Sum of ``(1 - (s_i - z_j))_+ ** power`` over pairs, for the power 1 or 2; ``weight`` is that of the negatives."""
     depth = rows.score - rows.origin
     gap = 1.0 - depth
@@ -244,7 +236,7 @@ def hinge_pairs(rows: Rows, weight: Tensor, power: int) -> Tensor:
     return (rows.positive * (gap**2 * zeroth + 2 * gap * first + second)).sum()
 
 
-def ramp_pairs(rows: Rows, weight: Tensor, half: float, margin: float) -> tuple[Tensor, Tensor]:
+def ramp_pairs(rows: BatchRows, weight: Tensor, half: float, margin: float) -> tuple[Tensor, Tensor]:
     """Return the sum over pairs of a step down from 1 to 0, and the weight of the pairs that are on the step.
 
     The step is within ``half`` of the score difference ``margin``.
@@ -264,14 +256,14 @@ def ramp_pairs(rows: Rows, weight: Tensor, half: float, margin: float) -> tuple[
     return total, (rows.positive * (at_high[0] - at_low[0])).sum()
 
 
-def without_gaps(rows: Rows, longest: float) -> Rows:
+def without_gaps(rows: BatchRows, longest: float) -> BatchRows:
     """Shorten gaps between neighbors that no step reaches across, so that squares of scores cost no digits."""
     score = rows.score.detach()
     excess = (score[:-1] - score[1:] - longest).clamp(min=0.0)
     return rows._replace(score=rows.score + prefix(excess))
 
 
-def top_bound(rows: Rows, k: Tensor) -> Tensor:
+def top_bound(rows: BatchRows, k: Tensor) -> Tensor:
     """Return the convex upper bound of one minus the precision among the rows at the top that weigh ``k``."""
     m, n = rows.positive.sum(), rows.negative.sum()
     scale = 1.0 / or_one(torch.minimum(k, m))
@@ -288,18 +280,24 @@ def top_bound(rows: Rows, k: Tensor) -> Tensor:
 # Measures of decisions at a soft threshold, in torch.
 
 
-# Bisections: as many as a double has digits.
-_BISECTIONS = 53
-# The search for the best threshold, as in rocmax.losses: places next to a positive in halves of a step, positives
-# looked at, places looked at closely, points along a bracket and rounds of narrowing it.
-_FIRST_OFFSET, _LAST_OFFSET, _OFFSETS = -1.0, 0.5, 4
-_MOST_PLACES = 500
-_CLOSE_LOOKS = 4
-_POINTS = 13
-_ROUNDS = 3
+@dataclass(frozen=True)
+class _ThresholdSearch:
+    """The search for the best threshold, as in :mod:`rocmax.losses`."""
+
+    # Places next to a positive, in halves of a step.
+    offsets: tuple[float, float, int] = (-1.0, 0.5, 4)
+    # Positives, and then places, that are tried.
+    most_places: int = 500
+    close_looks: int = 4
+    # Points along a bracket, and rounds of narrowing it.
+    points: int = 13
+    rounds: int = 3
 
 
-def soft_precision_error(rows: Rows, k: Tensor, half: float) -> tuple[Tensor, Tensor]:
+_SEARCH = _ThresholdSearch()
+
+
+def soft_precision_error(rows: BatchRows, k: Tensor, half: float) -> tuple[Tensor, Tensor]:
     """Return one minus the precision above a soft threshold that rows of weight ``k`` pass, and whether it is stuck."""
     weight = rows.positive + rows.negative
     last = torch.searchsorted(weight.cumsum(0), (k * (1 - 1e-12)).reshape(1)).clamp(max=weight.numel() - 1)
@@ -323,7 +321,7 @@ def soft_precision_error(rows: Rows, k: Tensor, half: float) -> tuple[Tensor, Te
     return 1.0 - tp / or_one(k), is_stuck(1.0 - tp / most, moved / most)
 
 
-def soft_f_beta_error(rows: Rows, beta: float, half: float) -> tuple[Tensor, Tensor]:
+def soft_f_beta_error(rows: BatchRows, beta: float, half: float) -> tuple[Tensor, Tensor]:
     """Return one minus F-beta at the best soft threshold, and whether it is stuck."""
     rows = without_gaps(rows, 4 * half)
     place = (rows.score - rows.origin) / half
@@ -367,7 +365,7 @@ def slope_of_step(u: Tensor) -> Tensor:
 
 def _bisect(is_below: Callable[[Tensor], Tensor], low: Tensor, high: Tensor) -> Tensor:
     """Return where a condition that holds at ``low`` ceases to."""
-    for _ in range(_BISECTIONS):
+    for _ in range(53):  # as many as a double has digits
         middle = (low + high) / 2
         below = is_below(middle)
         low, high = torch.where(below, middle, low), torch.where(below, high, middle)
@@ -378,7 +376,7 @@ def _f_beta(tp: Tensor, fp: Tensor, m: Tensor, beta: float) -> Tensor:
     return (1 + beta**2) * tp / (beta**2 * or_one(m) + tp + fp)
 
 
-def _best_threshold(rows: Rows, beta: float) -> Tensor:
+def _best_threshold(rows: BatchRows, beta: float) -> Tensor:
     """Return the best threshold: next to the positives first, then closely in the best places."""
     near, unseen = _spread_positives(rows)
     m = rows.positive.sum()
@@ -391,29 +389,29 @@ def _best_threshold(rows: Rows, beta: float) -> Tensor:
 
     dtype, device = near.dtype, near.device
     # Made on the device: a tensor of Python numbers would be copied there.
-    tried = near[:, None] + torch.linspace(_FIRST_OFFSET, _LAST_OFFSET, _OFFSETS, dtype=dtype, device=device)
+    tried = near[:, None] + torch.linspace(*_SEARCH.offsets, dtype=dtype, device=device)
     found = torch.where(unseen[:, None], error(tried).round(decimals=12), torch.inf).reshape(-1)
     # Rounding must not choose between places that are equally good: the highest one is taken.
     by_place = torch.argsort(-tried.reshape(-1), stable=True)
-    kept = by_place.gather(0, torch.argsort(found.gather(0, by_place), stable=True))[:_CLOSE_LOOKS]
+    kept = by_place.gather(0, torch.argsort(found.gather(0, by_place), stable=True))[: _SEARCH.close_looks]
     theta, reach = tried.reshape(-1).gather(0, kept), 0.5
-    points = torch.linspace(-1.0, 1.0, _POINTS, dtype=dtype, device=device)
-    for _ in range(_ROUNDS):
+    points = torch.linspace(-1.0, 1.0, _SEARCH.points, dtype=dtype, device=device)
+    for _ in range(_SEARCH.rounds):
         tried = theta[:, None] + reach * points
         lowest, best = error(tried).min(dim=1, keepdim=True)
         theta = tried.gather(1, best)[:, 0]
-        reach *= 2 / (_POINTS - 1)
+        reach *= 2 / (_SEARCH.points - 1)
     theta = theta.gather(0, lowest[:, 0].round(decimals=14).argmin().reshape(1))
     return _polished(rows, m, beta, theta, reach)
 
 
-def _spread_positives(rows: Rows) -> tuple[Tensor, Tensor]:
+def _spread_positives(rows: BatchRows) -> tuple[Tensor, Tensor]:
     """Return the scores of evenly spread positives, and which of them are not repeated."""
     passed = (rows.positive > 0).cumsum(0)
     last = (passed[-1] - 1).clamp(min=0)
-    grid = torch.arange(_MOST_PLACES, dtype=rows.score.dtype, device=rows.score.device)
-    rank = torch.minimum((grid * (last / (_MOST_PLACES - 1))).long(), last)
-    rank = torch.where(grid == _MOST_PLACES - 1, last, rank)
+    grid = torch.arange(_SEARCH.most_places, dtype=rows.score.dtype, device=rows.score.device)
+    rank = torch.minimum((grid * (last / (_SEARCH.most_places - 1))).long(), last)
+    rank = torch.where(grid == _SEARCH.most_places - 1, last, rank)
     unseen = torch.cat([torch.ones_like(rank[:1], dtype=torch.bool), rank[1:] != rank[:-1]])
     # Ranks count from the lowest positive, the order of the rows from the highest.
     at = torch.searchsorted(passed, last + 1 - rank).clamp(max=passed.numel() - 1)
@@ -437,7 +435,7 @@ def _soft_weight_above(score: Tensor, moments: list[Tensor], threshold: Tensor) 
     return (0.5 * (rising - falling) + moments[0].gather(0, middle)).clamp(min=0.0)
 
 
-def _polished(rows: Rows, m: Tensor, beta: float, theta: Tensor, reach: float) -> Tensor:
+def _polished(rows: BatchRows, m: Tensor, beta: float, theta: Tensor, reach: float) -> Tensor:
     """Return where the derivative in the threshold vanishes, within a reach; the threshold itself if nowhere."""
 
     def rise(shift: Tensor) -> Tensor:
@@ -449,7 +447,7 @@ def _polished(rows: Rows, m: Tensor, beta: float, theta: Tensor, reach: float) -
     return theta + torch.where(at_start * rise(stop) < 0, root, torch.zeros_like(root))
 
 
-def _rise(rows: Rows, u: Tensor, m: Tensor, beta: float) -> Tensor:
+def _rise(rows: BatchRows, u: Tensor, m: Tensor, beta: float) -> Tensor:
     """Return the derivative of the error in the threshold, up to a positive factor; ``u`` is the scores above it."""
     above, slope = step(u), slope_of_step(u)
     tp, fp = ((weight * above).sum() for weight in (rows.positive, rows.negative))
@@ -457,7 +455,7 @@ def _rise(rows: Rows, u: Tensor, m: Tensor, beta: float) -> Tensor:
     return (beta**2 * or_one(m) + fp) * slope_p - tp * slope_n
 
 
-def _bend(rows: Rows, u: Tensor, m: Tensor, beta: float) -> Tensor:
+def _bend(rows: BatchRows, u: Tensor, m: Tensor, beta: float) -> Tensor:
     """Return the derivative of :func:`_rise` in the threshold."""
     above, side = step(u), torch.sign(u) * (u.abs() < 1.0)
     tp, fp = ((weight * above).sum() for weight in (rows.positive, rows.negative))
@@ -469,11 +467,6 @@ def _bend(rows: Rows, u: Tensor, m: Tensor, beta: float) -> Tensor:
 
 __all__ = ["AUCLoss", "FBetaLoss", "PartialAUCLoss", "PrecisionAtKLoss", "StratifiedBatchSampler"]
 
-# How many training steps a remembered score is used for. Scores follow the weights: after a few steps of Adam they have
-# moved little, after an epoch they are those of another network.
-_MEMORY_STEPS = 8
-_MEMORY = ("memory", "memory_steps")
-
 
 class _ScoreLoss(torch.nn.Module):
     """A loss on the scores and labels of a batch, and perhaps of rows remembered from the batches before.
@@ -484,6 +477,8 @@ class _ScoreLoss(torch.nn.Module):
 
     # Whether rows are remembered by class. If not, the classes keep their proportions.
     _by_class = True
+    # What to do where the gradient vanishes.
+    _remedy = "Use a larger width"
     memory_score: Tensor
     memory_positive: Tensor
     memory_negative: Tensor
@@ -528,7 +523,7 @@ class _ScoreLoss(torch.nn.Module):
         weight = positive + negative
         score = torch.where(weight > 0, score.to(work), 0.0)
         poison = poison + self._check(weight.sum()) + torch.where(torch.isfinite(score).all(), 0.0, torch.nan)
-        batch = Rows(score, positive, negative)
+        batch = BatchRows(score, positive, negative)
         sample = batch
         if self.memory and self.training:
             sample = self._with_memory(batch)
@@ -544,7 +539,7 @@ class _ScoreLoss(torch.nn.Module):
         return (torch.where(both, value, 0.0) + poison * score.sum()).to(result)
 
     @abstractmethod
-    def _value(self, rows: Rows) -> tuple[Tensor, Tensor | None]:
+    def _value(self, rows: BatchRows) -> tuple[Tensor, Tensor | None]:
         """Return the loss of rows in descending order, and for a bounded loss whether its gradient vanishes."""
 
     def _few_rows(self, m: int, n: int) -> str | None:
@@ -563,19 +558,15 @@ class _ScoreLoss(torch.nn.Module):
                 f"Draw batches with rocmax.torch.StratifiedBatchSampler, make them larger, or set memory",
             )
 
-    def _warn_of_no_gradient(self, rows: Rows) -> None:
+    def _warn_of_no_gradient(self, rows: BatchRows) -> None:
         score = rows.score.detach()
         spread = float(score[0] - score[-1])
         self._warn(
             "gradient",
             f"the gradient vanishes: at least half of the measure is lost and hardly a row is on the step; got scores "
             f"that spread over {spread:.3g} and width={getattr(self, 'width', None) or 1.0:g}. "
-            f"{self._instead()}, or train by cross-entropy first",
+            f"{self._remedy}, or train by cross-entropy first",
         )
-
-    def _instead(self) -> str:
-        """Return what to do where the gradient vanishes."""
-        return "Use a larger width"
 
     def _warn(self, about: str, message: str) -> None:
         """Warn, once for each loss: a batch is one of thousands."""
@@ -588,13 +579,17 @@ class _ScoreLoss(torch.nn.Module):
         """Return zero, or NaN (on the host: raise) if the loss cannot be had for a batch of this weight."""
         return torch.zeros_like(total)
 
+    def extra_repr(self) -> str:
+        """Return the parameters."""
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in inspect.signature(type(self)).parameters)
+
     def clear_memory(self) -> None:
         """Forget the remembered scores, for instance before training on other data."""
         if self.memory:
             for buffer in (self.memory_score, self.memory_positive, self.memory_negative, self.memory_age):
                 buffer.zero_()
 
-    def _with_memory(self, batch: Rows) -> Rows:
+    def _with_memory(self, batch: BatchRows) -> BatchRows:
         """Return the rows of the batch and those of the memory.
 
         Remembered rows have no graph. What their gradient would have been is added to that of the rows of the batch,
@@ -614,13 +609,13 @@ class _ScoreLoss(torch.nn.Module):
             ratio = torch.where(member[:size] > 0, share, ratio)
         constant = batch.score.detach()
         moved = constant + ratio * (batch.score - constant)
-        return Rows(torch.cat([moved, score[size:]]), positive, negative)
+        return BatchRows(torch.cat([moved, score[size:]]), positive, negative)
 
     def _groups(self, positive: Tensor, negative: Tensor) -> tuple[Tensor, ...]:
         """Return the weights of the groups in which rows are remembered."""
         return (positive, negative) if self._by_class else (positive + negative,)
 
-    def _remember(self, batch: Rows) -> None:
+    def _remember(self, batch: BatchRows) -> None:
         """Put the rows of the batch into the memory, in place of the oldest ones and of those that are too old."""
         buffers = (self.memory_score, self.memory_positive, self.memory_negative, self.memory_age)
         finite = torch.isfinite(batch.score)
@@ -640,7 +635,29 @@ class _ScoreLoss(torch.nn.Module):
             buffer.copy_(torch.cat(parts))
 
 
-class PartialAUCLoss(_ScoreLoss):
+class _PairLoss(_ScoreLoss):
+    """A loss on pairs of a positive and a negative."""
+
+    _remedy = "Use surrogate='squared_hinge' or a larger width"
+
+    def __init__(
+        self, surrogate: str, width: float | None, margin: float | None, memory: int, memory_steps: int
+    ) -> None:
+        super().__init__(memory, memory_steps)
+        self.surrogate, self.width, self.margin = surrogate, width, margin
+        check_surrogate(surrogate, ("squared_hinge", "hinge", "ramp"), width=width, margin=margin)
+
+    def _mean_cost(self, rows: BatchRows, weight: Tensor, held: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return the mean cost of the pairs in a window, and for the ramp whether its gradient vanishes."""
+        pairs = or_one(rows.positive.sum() * held)
+        if self.surrogate == "ramp":
+            half = _half(self.width)
+            total, on_step = ramp_pairs(rows, weight, half, half if self.margin is None else self.margin)
+            return total / pairs, is_stuck(total / pairs, on_step / pairs)
+        return hinge_pairs(rows, weight, power=2 if self.surrogate == "squared_hinge" else 1) / pairs, None
+
+
+class PartialAUCLoss(_PairLoss):
     """Loss for the partial AUC over a window of false-positive rates.
 
     Parameters
@@ -669,7 +686,8 @@ class PartialAUCLoss(_ScoreLoss):
         How many recent scores of each class to remember, so that a small window is more than a fraction of one
         negative of the batch. Used and filled in training mode only.
     memory_steps : int, default=8
-        For how many training steps a score is remembered. A score of older weights is no longer that of its row.
+        For how many training steps a score is remembered. After a few steps of Adam, scores have moved little; after an
+        epoch they are those of another network.
 
     Warns
     -----
@@ -711,13 +729,11 @@ class PartialAUCLoss(_ScoreLoss):
         width: float | None = None,
         margin: float | None = None,
         memory: int = 0,
-        memory_steps: int = _MEMORY_STEPS,
+        memory_steps: int = 8,
     ) -> None:
-        super().__init__(memory, memory_steps)
+        super().__init__(surrogate, width, margin, memory, memory_steps)
         check_corner(min_fpr, max_fpr, min_tpr)
-        self.min_fpr, self.max_fpr, self.min_tpr = min_fpr, max_fpr, min_tpr
-        self.surrogate, self.soft_tail, self.width, self.margin = surrogate, soft_tail, width, margin
-        check_surrogate(surrogate, ("squared_hinge", "hinge", "ramp"), width=width, margin=margin)
+        self.min_fpr, self.max_fpr, self.min_tpr, self.soft_tail = min_fpr, max_fpr, min_tpr, soft_tail
         if soft_tail and not self._can_have_tail():
             raise ValueError(
                 f"soft_tail is for surrogate='squared_hinge' and min_fpr=0; got {surrogate!r} and min_fpr={min_fpr:g}"
@@ -726,11 +742,10 @@ class PartialAUCLoss(_ScoreLoss):
     def _can_have_tail(self) -> bool:
         return self.surrogate == "squared_hinge" and self.min_fpr == 0
 
-    def _value(self, rows: Rows) -> tuple[Tensor, Tensor | None]:
+    def _value(self, rows: BatchRows) -> tuple[Tensor, Tensor | None]:
         tail = self._can_have_tail() if self.soft_tail is None else self.soft_tail
         rows = lowest_positives(rows, self.min_tpr, tail)
-        window = window_weight(rows, self.min_fpr, self.max_fpr, tail)
-        return _window_loss(rows, window, self.surrogate, self.width, self.margin)
+        return self._mean_cost(rows, *window_weight(rows, self.min_fpr, self.max_fpr, tail))
 
     def _few_rows(self, m: int, n: int) -> str | None:
         # One row, but for the rounding of the product.
@@ -747,15 +762,8 @@ class PartialAUCLoss(_ScoreLoss):
             )
         return None
 
-    def _instead(self) -> str:
-        return "Use surrogate='squared_hinge' or a larger width"
 
-    def extra_repr(self) -> str:
-        """Return the parameters."""
-        return _shown(self, "min_fpr", "max_fpr", "min_tpr", "surrogate", "soft_tail", "width", "margin", *_MEMORY)
-
-
-class AUCLoss(_ScoreLoss):
+class AUCLoss(_PairLoss):
     """Loss for the area under the ROC curve.
 
     Parameters
@@ -781,21 +789,12 @@ class AUCLoss(_ScoreLoss):
         width: float | None = None,
         margin: float | None = None,
         memory: int = 0,
-        memory_steps: int = _MEMORY_STEPS,
+        memory_steps: int = 8,
     ) -> None:
-        super().__init__(memory, memory_steps)
-        self.surrogate, self.width, self.margin = surrogate, width, margin
-        check_surrogate(surrogate, ("squared_hinge", "hinge", "ramp"), width=width, margin=margin)
+        super().__init__(surrogate, width, margin, memory, memory_steps)
 
-    def _value(self, rows: Rows) -> tuple[Tensor, Tensor | None]:
-        return _window_loss(rows, window_weight(rows, 0.0, 1.0), self.surrogate, self.width, self.margin)
-
-    def _instead(self) -> str:
-        return "Use surrogate='squared_hinge' or a larger width"
-
-    def extra_repr(self) -> str:
-        """Return the parameters."""
-        return _shown(self, "surrogate", "width", "margin", *_MEMORY)
+    def _value(self, rows: BatchRows) -> tuple[Tensor, Tensor | None]:
+        return self._mean_cost(rows, *window_weight(rows, 0.0, 1.0))
 
 
 class PrecisionAtKLoss(_ScoreLoss):
@@ -831,6 +830,7 @@ class PrecisionAtKLoss(_ScoreLoss):
     """
 
     _by_class = False
+    _remedy = "Use surrogate='convex' or a larger width"
 
     def __init__(
         self,
@@ -839,7 +839,7 @@ class PrecisionAtKLoss(_ScoreLoss):
         surrogate: str = "soft",
         width: float | None = None,
         memory: int = 0,
-        memory_steps: int = _MEMORY_STEPS,
+        memory_steps: int = 8,
     ) -> None:
         super().__init__(memory, memory_steps)
         if k is not None:
@@ -860,7 +860,7 @@ class PrecisionAtKLoss(_ScoreLoss):
             return None
         return f"k={self.k:g} holds {(m + n) * self.k:.2g} of a row and needs one, so {math.ceil(1 / self.k)} rows"
 
-    def _value(self, rows: Rows) -> tuple[Tensor, Tensor | None]:
+    def _value(self, rows: BatchRows) -> tuple[Tensor, Tensor | None]:
         m, n = rows.positive.sum(), rows.negative.sum()
         if self.k is None:
             k = m
@@ -871,13 +871,6 @@ class PrecisionAtKLoss(_ScoreLoss):
         if self.surrogate == "convex":
             return top_bound(rows, k), None
         return soft_precision_error(rows, k, _half(self.width))
-
-    def _instead(self) -> str:
-        return "Use surrogate='convex' or a larger width"
-
-    def extra_repr(self) -> str:
-        """Return the parameters."""
-        return _shown(self, "k", "surrogate", "width", *_MEMORY)
 
 
 class FBetaLoss(_ScoreLoss):
@@ -891,11 +884,8 @@ class FBetaLoss(_ScoreLoss):
     beta
     width : float, default=None
         Length of the step in the scores: 1 if None.
-    memory : int, default=0
-        How many recent rows to remember, of both classes in their proportions; otherwise as in
-        :class:`PartialAUCLoss`.
-    memory_steps : int, default=8
-        For how many training steps a row is remembered.
+    memory, memory_steps
+        As in :class:`PrecisionAtKLoss`.
 
     Notes
     -----
@@ -918,19 +908,15 @@ class FBetaLoss(_ScoreLoss):
         *,
         width: float | None = None,
         memory: int = 0,
-        memory_steps: int = _MEMORY_STEPS,
+        memory_steps: int = 8,
     ) -> None:
         super().__init__(memory, memory_steps)
         check_beta(beta)
         check_width(width)
         self.beta, self.width = beta, width
 
-    def _value(self, rows: Rows) -> tuple[Tensor, Tensor | None]:
+    def _value(self, rows: BatchRows) -> tuple[Tensor, Tensor | None]:
         return soft_f_beta_error(rows, float(self.beta), _half(self.width))
-
-    def extra_repr(self) -> str:
-        """Return the parameters."""
-        return _shown(self, "beta", "width", *_MEMORY)
 
 
 class StratifiedBatchSampler(Sampler[list[int]]):
@@ -1017,25 +1003,8 @@ class StratifiedBatchSampler(Sampler[list[int]]):
             yield torch.cat(rows).tolist()
 
 
-def _window_loss(
-    rows: Rows, window: tuple[Tensor, Tensor], surrogate: str, width: float | None, margin: float | None
-) -> tuple[Tensor, Tensor | None]:
-    """Return the mean cost of the pairs in a window, and for the ramp whether its gradient vanishes."""
-    weight, held = window
-    pairs = or_one(rows.positive.sum() * held)
-    if surrogate == "ramp":
-        half = _half(width)
-        total, on_step = ramp_pairs(rows, weight, half, half if margin is None else margin)
-        return total / pairs, is_stuck(total / pairs, on_step / pairs)
-    return hinge_pairs(rows, weight, power=2 if surrogate == "squared_hinge" else 1) / pairs, None
-
-
 def _half(width: float | None) -> float:
     return 0.5 if width is None else width / 2
-
-
-def _shown(module: torch.nn.Module, *names: str) -> str:
-    return ", ".join(f"{name}={getattr(module, name)!r}" for name in names)
 
 
 publish("rocmax.torch", globals(), __all__)

@@ -89,28 +89,11 @@ def test_the_candidate_with_the_best_held_out_score_is_used():
     X, y = rings(1400)
     model = BoostedClassifier(max_fpr=0.1, cv=2, n_models=1, n_jobs=1, random_state=0).fit(X, y)
     found = model.cv_results_
-    assert found["max_leaf_nodes"][:4] == [6, 15, 31, 63]
+    assert found["max_leaf_nodes"][:2] == [6, 31]
     best = int(np.argmax(found["mean_score"]))
-    # The choice is by a moving average over several numbers of rounds, and by the logloss if scores are close.
-    assert found["mean_score"][best] - found["mean_score"][found["max_leaf_nodes"].index(model.max_leaf_nodes_)] < 0.05
-    assert model.used_objective_ in found["objective"]
-
-
-@pytest.mark.parametrize(("n_rows", "sizes"), [(300, {6, 15}), (650, {6, 15, 31}), (2000, {6, 15, 31, 63})])
-def test_sizes_that_give_the_same_trees_are_not_tried_again(n_rows, sizes):
-    X, y = make_classification(n_rows, 5, random_state=0)
-    model = BoostedClassifier(max_fpr=0.5, n_estimators=10, n_models=1, random_state=0).fit(X, y)
-    assert set(model.cv_results_["max_leaf_nodes"]) == sizes
-    # The next size would not have changed a score.
-    options = {"n_estimators": 10, "n_models": 1, "cv": None, "random_state": 0, "objective": "binary"}
-    train = np.arange(4 * n_rows // 5)
-    larger = {6: 15, 15: 31, 31: 63, 63: 127}[max(sizes)]
-    largest, next_one = (
-        BoostedClassifier(max_leaf_nodes=size, **options).fit(X[train], y[train]).decision_function(X)
-        for size in (max(sizes), larger)
-    )
-    if n_rows < 1000:
-        np.testing.assert_array_equal(largest, next_one)
+    assert model.max_leaf_nodes_ == found["max_leaf_nodes"][best]
+    assert model.used_objective_ == found["objective"][best]
+    assert model.n_estimators_ == 2 * found["n_estimators"][best]
 
 
 def test_the_window_objective_is_tried_for_low_false_positive_rates_only():
@@ -149,7 +132,7 @@ def test_half_the_learning_rate_and_twice_the_rounds_after_the_search():
     X, y = rings(300)
     model = BoostedClassifier(objective="binary", **QUICK).fit(X, y)
     assert model.learning_rate_ == 0.05
-    assert model.n_estimators_ == round(2 * 2**0.5 * model.cv_results_["n_estimators"][0])
+    assert model.n_estimators_ == 2 * model.cv_results_["n_estimators"][0]
     assert BoostedClassifier(learning_rate=0.2, **QUICK).fit(X, y).learning_rate_ == 0.2
     given_rounds = BoostedClassifier(n_estimators=20, **QUICK).fit(X, y)
     assert (given_rounds.n_estimators_, given_rounds.learning_rate_) == (20, 0.1)
@@ -438,7 +421,7 @@ def test_probabilities_are_those_of_the_weighted_rows(n):
     options = QUICK | {"objective": "binary", "learning_rate": 0.3}
     found = BoostedClassifier(**options).fit(X, y, sample_weight=weight).predict_proba(fresh)[:, 1]
     among_copies = 4 * truth / (4 * truth + 1 - truth)
-    assert calibration_error(found, among_copies) < (0.09 if n == 1000 else 0.03)
+    assert calibration_error(found, among_copies) < (0.11 if n == 1000 else 0.035)
     assert calibration_error(found, truth) > 0.15
 
 

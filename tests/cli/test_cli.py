@@ -44,7 +44,7 @@ def test_fit_names_the_class_measures_and_saves(folder, fitted):
     assert about["held_out"]["low"] < about["held_out"]["value"] < about["held_out"]["high"]
     classifier = model.estimator_.named_steps["model"]
     assert about["tuning"]["chosen"] == {"C": classifier.C_}
-    assert about["tuning"]["starts"] == classifier.starts_
+    assert about["tuning"]["starts"] == [classifier.start_]
     assert (about["tuning"]["folds"], about["tuning"]["rows in a fold"]) == (10, 720)
     # Preprocessing is inside the model, and was fitted to the training rows only.
     imputer = model.estimator_.named_steps["table"].named_transformers_["numbers"].steps[0][1]
@@ -177,12 +177,12 @@ def test_too_few_rows_to_tune(tmp_path):
 
 
 def test_groups_stay_on_one_side(folder):
-    from rocmax.tables import Columns
+    from rocmax.tables import Columns, Limits
     from rocmax.tables.fit import FitSettings, split_rows
     from rocmax.tables.read import read_training
 
     training = read_training(folder / "train.csv", Columns(target="label", positive="fraud", group="customer"))
-    train, test = split_rows(training, FitSettings((0.0, 0.1), "partial_auc", "auto", None, 0.25, 0))
+    train, test = split_rows(training, FitSettings(Limits(0.1), "auto", 0.25, 0))
     assert set(training.groups[train]) & set(training.groups[test]) == set()
     assert 0.15 < test.size / (train.size + test.size) < 0.35
     assert "customer" not in training.X

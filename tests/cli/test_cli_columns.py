@@ -61,14 +61,14 @@ def test_the_plan_is_printed_before_the_fit(tmp_path):
 def test_odd_values_are_named_with_flags(tmp_path):
     path = write(horses(), tmp_path)
     goal = ["--target", "outcome", "--positive", "2", "--out", tmp_path / "m.rocmax", *QUICK]
-    text = said(invoke("fit", path, *goal, "--skip-unlabelled", code=1))
+    text = said(invoke("fit", path, *goal, "--skip-unlabeled", code=1))
     assert "'temperature': 210 numbers, and '?' in 90 rows" in text
     assert "line 2); to read them as missing: --na '?'" in text
     assert "--text temperature --text pulse; to leave them out: --drop temperature --drop pulse" in text
     assert not (tmp_path / "m.rocmax").exists()
     text = said(invoke("fit", path, *goal, "--na", "?", code=1))
-    assert "got 1 missing in column 'outcome'; to leave these rows out: --skip-unlabelled" in text
-    text = said(invoke("fit", path, *goal, "--na", "?", "--skip-unlabelled", "--text", "hospital"))
+    assert "got 1 missing in column 'outcome'; to leave these rows out: --skip-unlabeled" in text
+    text = said(invoke("fit", path, *goal, "--na", "?", "--skip-unlabeled", "--text", "hospital"))
     assert "1 rows without a label are left out" in text
     # The same marks are missing values in later tables.
     text = said(invoke("predict", tmp_path / "m.rocmax", path, "--out", tmp_path / "p.csv"))
@@ -78,7 +78,7 @@ def test_odd_values_are_named_with_flags(tmp_path):
 
 def test_compare_takes_the_same_options(tmp_path):
     path = write(horses(), tmp_path)
-    options = ["--na", "?", "--skip-unlabelled", "--text", "lesion", "--id", "hospital", "--splits", "3", "--no-tune"]
+    options = ["--na", "?", "--skip-unlabeled", "--text", "lesion", "--id", "hospital", "--splits", "3", "--no-tune"]
     goal = ["--target", "outcome", "--positive", "2", "--models", "logistic,auc"]
     text = typed("compare", path, *goal, *options)
     assert "3 splits cannot give a p-value below 0.25; use at least --splits 6" in text

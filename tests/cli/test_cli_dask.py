@@ -13,6 +13,7 @@ from rocmax.tables import Limits, Reading, Running, fit_table, load_model, predi
 pd = pytest.importorskip("pandas")
 distributed = pytest.importorskip("distributed")
 typer_testing = pytest.importorskip("typer.testing")
+from rocmax.tables import on_cluster  # noqa: E402  # after the check that dask is there
 
 pytestmark = pytest.mark.xdist_group("dask")
 
@@ -26,7 +27,7 @@ def address():
 
 @pytest.fixture(autouse=True)
 def _small_samples(monkeypatch):
-    monkeypatch.setattr("rocmax.tables.on_cluster._FETCHED", 900)
+    monkeypatch.setattr(on_cluster, "FETCHED", 900)
 
 
 def payments(n, seed=0):
@@ -72,7 +73,7 @@ def test_fit_on_a_cluster(address, folder, tmp_path):
 
 def test_fit_without_a_limit(address, folder):
     model = fit_table(folder / "*.parquet", target="label", model="linear", tune=False, running=Running(dask=address))
-    assert model.facts["measure"] == "roc_auc"
+    assert model.facts.measure == "roc_auc"
     assert model.held_out["value"] > 0.8
 
 
@@ -85,7 +86,7 @@ def test_fit_with_a_required_rate(address, folder):
         tune=False,
         running=Running(dask=address),
     )
-    assert model.facts["at_threshold"]["tpr"] >= 0.8
+    assert model.facts.at_threshold["tpr"] >= 0.8
     assert model.model.estimator_.named_steps["model"].min_tpr == 0.8
 
 
@@ -124,9 +125,9 @@ def test_a_partition_without_a_label_is_named(address, tmp_path):
     with pytest.raises(ValueError, match="partition 1 must have a label in each row"):
         fit_table(tmp_path / "*.parquet", **options, running=Running(dask=address))
     model = fit_table(
-        tmp_path / "*.parquet", **options, running=Running(dask=address), reading=Reading(skip_unlabelled=True)
+        tmp_path / "*.parquet", **options, running=Running(dask=address), reading=Reading(skip_unlabeled=True)
     )
-    assert model.facts["classes"]["positive"] + model.facts["classes"]["negative"] == 1499
+    assert model.facts.classes["positive"] + model.facts.classes["negative"] == 1499
 
 
 @pytest.mark.parametrize(
@@ -162,7 +163,7 @@ def test_columns_without_values_and_directories(address, tmp_path):
     folder.mkdir()
     options = write_three(folder, lambda table: table.assign(age=None, amount=np.arange(500)))
     model = fit_table(folder, **options, running=Running(dask=address))
-    assert model.facts["features"]["age"] == "number"
+    assert model.facts.features["age"] == "number"
 
 
 @pytest.mark.parametrize("scheduler", ["nonsense", "foo://x:1", "tcp://localhost"])
@@ -174,7 +175,7 @@ def test_no_client_is_made_of_a_bad_address(folder, monkeypatch, scheduler):
 
 
 def test_a_label_that_the_samples_do_not_have(address, tmp_path, monkeypatch):
-    monkeypatch.setattr("rocmax.tables.on_cluster._FETCHED", 300)
+    monkeypatch.setattr(on_cluster, "FETCHED", 300)
     table = payments(5000).assign(label=lambda rows: np.where(rows["label"] == 1, "yes", "no"))
     table.loc[7, "label"] = "perhaps"
     table.to_parquet(tmp_path / "part0.parquet")
@@ -196,6 +197,6 @@ def test_partitions_without_rows_or_labels(address, tmp_path):
     expected = fit_table(str(tmp_path / "*.parquet"), target="label", max_fpr=0.1, running=Running(dask=address))
     table[:0].to_parquet(tmp_path / "c.parquet")
     table[:20].assign(label=pd.array([None] * 20, dtype="Int64")).to_parquet(tmp_path / "d.parquet")
-    options = {"target": "label", "max_fpr": 0.1, "reading": Reading(skip_unlabelled=True)}
+    options = {"target": "label", "max_fpr": 0.1, "reading": Reading(skip_unlabeled=True)}
     found = fit_table(str(tmp_path / "*.parquet"), running=Running(dask=address), **options)
-    assert sum(found.facts["classes"].values()) == sum(expected.facts["classes"].values()) == 3000
+    assert sum(found.facts.classes.values()) == sum(expected.facts.classes.values()) == 3000

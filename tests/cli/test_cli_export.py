@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 import rocmax
 from helpers.commands import run
 from rocmax import model_io
-from rocmax.tables.preprocess import column_kinds, preprocessing
+from rocmax.tables.preprocess import preprocessing
 
 
 def test_export_gives_the_scores_of_predict(folder, fitted):
@@ -39,9 +39,9 @@ def test_what_cannot_be_exported(folder, fitted):
     pytest.importorskip("onnx")
     out = folder / "never.onnx"
     frame = pd.read_csv(folder / "train.csv")
-    bayes = Pipeline([("table", preprocessing(column_kinds(frame[["amount", "age"]]))), ("model", GaussianNB())])
+    bayes = Pipeline([("table", preprocessing({"amount": "number", "age": "number"}, {})), ("model", GaussianNB())])
     bayes.fit(frame[["amount", "age"]], frame["label"])
-    rocmax.save(bayes, folder / "bayes.rocmax", about=model_io.load_fitted(fitted[0])[1])
+    rocmax.save(bayes, folder / "bayes.rocmax", about=model_io.load_with_facts(fitted[0])[1])
     done = run("export", folder / "bayes.rocmax", out, code=1)
     assert "the model must be a linear, additive or boosted model of `rocmax fit`; got GaussianNB" in done.stderr
     done = run("export", folder / "train.csv", out, code=1)

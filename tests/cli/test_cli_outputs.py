@@ -21,7 +21,7 @@ import rocmax
 from helpers.commands import ROCMAX
 from helpers.signalled import started
 from rocmax.cli.app import app
-from rocmax.tables.predict import escaped
+from rocmax.tables.model import escaped
 
 # They start processes.
 pytestmark = pytest.mark.slow

@@ -7,13 +7,13 @@ import subprocess
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from typer.testing import CliRunner
 
 from helpers.commands import ROCMAX, run
-from rocmax._calibration import fit_calibration
+from rocmax import BoostedClassifier
 from rocmax.cli.app import app
-from rocmax.tables import Columns, ParameterError, evaluate, fit_table, predict
-from rocmax.tables.predict import probabilities
+from rocmax.tables import Columns, evaluate, fit_table, predict
 
 pytestmark = pytest.mark.slow
 
@@ -156,50 +156,47 @@ def test_several_files_and_patterns(made):
     assert "no file matches" in invoke("predict", folder / "m.rocmax", folder / "none-*.csv", code=1).output
 
 
-@pytest.mark.parametrize("n_rows", [300, 20_000])
+@pytest.mark.parametrize("n_rows", [1200, 80_000])
 def test_probabilities_are_calibrated(n_rows):
     rng = np.random.default_rng(0)
-    scores = 3 * rng.normal(size=n_rows) - 2
-    positive = rng.random(n_rows) < 1 / (1 + np.exp(-scores))
-    facts = {"calibration": fit_calibration(scores, positive)}
-    assert facts["calibration"]["method"] == ("isotonic" if n_rows > 10_000 else "sigmoid")
+    size = 3 * rng.normal(size=n_rows) - 2
+    table = pd.DataFrame({"size": size, "label": (rng.random(n_rows) < 1 / (1 + np.exp(-size))).astype(int)})
+    model = fit_table(table, target="label", model="logistic", tune=False)
     fresh = np.sort(3 * rng.normal(size=50_000) - 2)
-    found = probabilities(facts, fresh)
+    predicted = predict(model, pd.DataFrame({"size": fresh}), proba=True)
+    found = predicted["probability"].to_numpy()
     assert (np.diff(found) > 0).all()
     assert found.min() > 0
     assert found.max() < 1
     truth = 1 / (1 + np.exp(-fresh))
     assert np.abs(found - truth).mean() < (0.05 if n_rows < 10_000 else 0.015)
+    # Log-odds are linear in the score with few rows, and follow the shares of positives with many.
+    log_odds = np.log(found / (1 - found))
+    scores = predicted["score"].to_numpy()
+    bend = np.abs(log_odds - np.polyval(np.polyfit(scores, log_odds, 1), scores)).max()
+    assert (bend < 1e-6) == (n_rows < 10_000)
 
 
-def test_probabilities_of_weighted_rows_are_those_of_copies():
+def test_probabilities_do_not_depend_on_the_unit_of_weights():
     rng = np.random.default_rng(0)
-    scores = np.round(rng.normal(size=6000), 2)
-    positive = rng.random(6000) < 1 / (1 + np.exp(-scores))
-    copies = rng.integers(1, 4, 6000)
-    grid = np.linspace(-2, 2, 50)
-    for n_rows in (500, 6000):
-        rows = slice(0, n_rows)
-        weighted = fit_calibration(scores[rows], positive[rows], 0.01 * copies[rows])
-        every = np.repeat(np.arange(n_rows), copies[rows])
-        repeated = fit_calibration(scores[every], positive[every])
-        first, second = (probabilities({"calibration": found}, grid) for found in (weighted, repeated))
-        # The ends differ: they are smoothed by one row, and there are twice as many copies.
-        np.testing.assert_allclose(first, second, atol=0.01)
+    X = rng.normal(size=(2000, 2))
+    y = rng.random(2000) < 1 / (1 + np.exp(-2 * X[:, 0]))
+    weight = rng.integers(1, 4, 2000).astype(float)
+    model = BoostedClassifier(max_leaf_nodes=4, n_estimators=20, n_models=1, random_state=0)
+    found, same, plain = (
+        clone(model).fit(X, y, sample_weight=unit).predict_proba(X) for unit in (weight, 0.01 * weight, None)
+    )
+    np.testing.assert_allclose(found, same, rtol=1e-3)
+    assert np.abs(found - plain).max() > 1e-3
 
 
-def test_steps_of_models_of_earlier_versions():
-    steps = {"method": "isotonic", "scores": [0.0, 1.0, 2.0], "probabilities": [0.1, 0.1, 0.6]}
-    found = probabilities({"calibration": steps}, np.array([-1.0, 0.5, 1.5, 3.0]))
-    np.testing.assert_allclose(found, [0.1, 0.1, 0.35, 0.6])
-
-
-def test_probabilities_of_scores_that_are_reversed_or_constant():
-    positive = np.arange(100) % 4 == 0
-    for scores in (np.zeros(100), -positive.astype(float)):
-        found = probabilities({"calibration": fit_calibration(scores, positive)}, np.array([-1.0, 0.0, 1.0]))
-        assert np.isfinite(found).all()
-        assert (np.diff(found) >= 0).all()
+def test_probabilities_of_scores_that_say_nothing():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"size": rng.normal(size=400), "label": np.arange(400) % 4 == 0})
+    model = fit_table(table, target="label", positive=True, model="logistic", tune=False)
+    found = predict(model, table.drop(columns="label"), proba=True).sort_values("score")["probability"].to_numpy()
+    assert ((found > 0.05) & (found < 0.5)).all()
+    assert (np.diff(found) >= 0).all()
 
 
 def test_probabilities_from_python():
@@ -211,6 +208,3 @@ def test_probabilities_from_python():
     assert found["label"].dtype.kind == "i"
     order = np.argsort(found["score"].to_numpy())
     assert (np.diff(found["probability"].to_numpy()[order]) >= 0).all()
-    model.facts.pop("calibration")
-    with pytest.raises(ParameterError, match="proba requires a model with calibrated probabilities"):
-        predict(model, people(200, 1), proba=True)

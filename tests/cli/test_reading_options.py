@@ -11,9 +11,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from rocmax.cli import app as _app
+from rocmax.cli import app as commands
 from rocmax.cli.app import app
-from rocmax.cli.screen import _flags
+from rocmax.cli.screen import running_flags
 
 QUICK = ["--model", "logistic", "--no-tune"]
 COMMANDS = typer.main.get_command(app).commands
@@ -64,7 +64,7 @@ def european(frame, path, missing="?"):
 
 def test_every_command_that_reads_a_table_takes_the_same_reading_options():
     names = ("delimiter", "decimal", "thousands", "na", "encoding", "sheet", "day-first", "month-first")
-    shared = {f"--{name}" for name in (*names, "skip-unlabelled", "zero-based", "max-bytes")}
+    shared = {f"--{name}" for name in (*names, "skip-unlabeled", "zero-based", "max-bytes")}
     for command in OF_TABLES:
         assert shared <= flags(command), command
 
@@ -72,7 +72,7 @@ def test_every_command_that_reads_a_table_takes_the_same_reading_options():
 def test_later_commands_read_a_table_as_the_fit_did(tmp_path):
     train, test = (european(table(seed=seed), tmp_path / f"{seed}.csv") for seed in (0, 1))
     model, page = tmp_path / "m.rocmax", tmp_path / "page.html"
-    given = ["--target", "label", "--decimal", ",", "--na", "?", "--skip-unlabelled", *QUICK]
+    given = ["--target", "label", "--decimal", ",", "--na", "?", "--skip-unlabeled", *QUICK]
     text = invoke("fit", train, *given, "--out", model)
     assert "has the delimiter ';' and the encoding cp1252, as its first rows show; for another one: --delimiter" in text
     assert "1 rows without a label are left out" in text
@@ -91,8 +91,8 @@ def test_later_commands_read_a_table_as_the_fit_did(tmp_path):
     odd = european(table(seed=2), tmp_path / "odd.csv", missing="-")
     assert "to read it as a missing value: --na -" in invoke("predict", model, odd, code=1)
     invoke("predict", model, odd, "--na", "-", "--out", tmp_path / "r.csv")
-    text = invoke("evaluate", model, test, "--no-skip-unlabelled", code=1)
-    assert "to leave these rows out: --skip-unlabelled" in text
+    text = invoke("evaluate", model, test, "--no-skip-unlabeled", code=1)
+    assert "to leave these rows out: --skip-unlabeled" in text
     assert "is not UTF-8; save the file as UTF-8, or pass its encoding: --encoding" in invoke(
         "evaluate", model, test, "--encoding", "utf-8", code=1
     )
@@ -106,7 +106,7 @@ def broken(folder):
     base.to_csv(folder / "good.csv", index=False)
     text = base.astype(object)
     cases = {
-        "unlabelled": text.assign(label=[None, *base["label"][1:]]),
+        "unlabeled": text.assign(label=[None, *base["label"][1:]]),
         "infinite": text.assign(x=["inf", *base["x"][1:]]),
         "huge": text.assign(x=["1e200", *base["x"][1:]]),
         "words": text.assign(x=["oops", *base["x"][1:]]),
@@ -154,7 +154,9 @@ def test_errors_name_no_option_that_the_command_lacks(tmp_path):
 def test_the_flags_that_messages_may_name_are_those_of_the_commands():
     for command in COMMANDS:
         known = {flag for flag in flags(command) if flag.startswith("-")} - {"--help"}
-        assert _flags(getattr(_app, command)) == known
+        with pytest.raises((typer.Exit, KeyError)):
+            getattr(commands, command)(no_such_option=1)
+        assert running_flags.get() == known
 
 
 @pytest.mark.parametrize("value", ["1e200", "-1E+200", "inf", "-Infinity"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,10 +29,9 @@ from rocmax.dask import (  # noqa: E402
     roc_auc_score,
     tpr_at_fpr,
 )
-from rocmax.dask.cluster import (  # noqa: E402
-    Cluster,
-    DaskShards,
-)
+from rocmax.dask import metrics as measures  # noqa: E402
+from rocmax.dask.cluster import Cluster, DaskShards  # noqa: E402
+from rocmax.sharded.shard import Shard  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("dask")]
 
@@ -179,7 +179,7 @@ def test_memory_of_the_driver_and_bytes_per_round_do_not_depend_on_the_rows(clie
     # Two workers, and for each of 8192 bins fewer than ten numbers.
     assert max(max(sizes.values()) for sizes in largest) < 2 * 10 * 8 * 8192
     # Distinct scores near the threshold, each with label and weight: at most as many as bins of both classes.
-    assert max(sizes.pop("between") for sizes in largest) < 1.1 * 17 * 2 * 8192
+    assert max(sizes.pop(Shard.between) for sizes in largest) < 1.1 * 17 * 2 * 8192
     # A hundred times as many rows; sometimes one of the workers loads all of them, and there is one answer.
     for method, size in largest[0].items():
         assert max(sizes.get(method, 0) for sizes in largest) < 2.2 * size + 1e4, method
@@ -214,7 +214,7 @@ def test_bytes_that_measures_fetch_do_not_depend_on_the_rows(client, monkeypatch
         return answer
 
     monkeypatch.setattr(Cluster, "gather", measured)
-    monkeypatch.setattr("rocmax.dask.metrics._FETCHED", 20_000)
+    monkeypatch.setattr(measures, "RULES", replace(measures.RULES, fetched=20_000))
     for n in (10**5, 10**6):
         X, y = generated(n)
         fetched.append(0)
@@ -252,7 +252,7 @@ def test_bad_partitions_are_named(client, rows):
         DaskAUCClassifier().fit(features[:2000], labels[:1000].rechunk(1000))
     with pytest.raises(
         DataError,
-        match="partition 2: sample_weight must be one finite number >= 0 for each row; got -1 in row 1001 of the",
+        match=r"partition 2: sample_weight must be finite and >= 0; got -1.0 in row 1001 of the",
     ):
         DaskAUCClassifier().fit(features, labels, da.from_array(np.where(np.arange(6000) > 5000, -1, 1), chunks=2000))
     with pytest.raises(ValueError, match="y must have two classes; got one class"):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,10 +25,11 @@ from rocmax.dask import cluster as shards_module  # noqa: E402
 from rocmax.dask.cluster import (  # noqa: E402
     Cluster,
     DaskShards,
+    Tasks,
     moves,
 )
 from rocmax.data import DataError  # noqa: E402
-from rocmax.tables import Running, fit_table  # noqa: E402
+from rocmax.tables import Running, fit_table, on_cluster  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("dask")]
 
@@ -36,9 +38,11 @@ TIGHT = {"max_fpr": 0.2, "loss": "tight", "C": 10.0, "tol": 1e-4}
 
 def shards_on_worker():
     """Return the number of shards in the process of a worker."""
-    from rocmax.dask.cluster import _SHARDS
+    import gc
 
-    return len(_SHARDS)
+    from rocmax.sharded.shard import Shard
+
+    return sum(type(one) is Shard for one in gc.get_objects())
 
 
 def wait_until_released(client):
@@ -96,7 +100,7 @@ def test_a_worker_lost_while_partitions_are_loaded(cluster, client, slow_rows):
 
 def test_partitions_move_to_a_worker_that_arrives(client, files, monkeypatch):
     expected = DaskAUCClassifier(C=10.0, client=client).fit(*files)
-    monkeypatch.setattr(shards_module, "_REBALANCE", 0.0)
+    monkeypatch.setattr(shards_module, "RULES", replace(shards_module.RULES, check=0.01))
     seen, run = [], DaskShards.run
     with (
         distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=":0", silence_logs=50) as cluster,
@@ -134,14 +138,18 @@ def test_rows_are_released_after_a_fit(client, files):
     wait_until_released(client)
 
 
+def not_possible(shard, *args):
+    raise ArithmeticError("not possible")
+
+
 def test_an_error_on_a_worker_is_raised_with_its_name(client, files, monkeypatch):
     run = DaskShards.run
 
     def failing(self, recipes, drop, method, *args):
-        return run(self, recipes, drop, "no_such_request" if self.rounds == 4 else method, *args)
+        return run(self, recipes, drop, not_possible if self.rounds == 4 else method, *args)
 
     monkeypatch.setattr(DaskShards, "run", failing)
-    with pytest.raises(AttributeError, match="no_such_request") as caught:
+    with pytest.raises(ArithmeticError, match="not possible") as caught:
         DaskAUCClassifier().fit(*files)
     assert "The worker is tcp://" in "".join(caught.value.__notes__)
     wait_until_released(client)
@@ -279,7 +287,7 @@ def test_no_worker_is_an_error_after_the_timeout(files):
 
 def test_no_worker_for_measures_streams_and_tables(files, tmp_path, monkeypatch):
     pandas = pytest.importorskip("pandas")
-    monkeypatch.setattr("rocmax.tables.on_cluster._TIMEOUT", 0.5)
+    monkeypatch.setattr(on_cluster, "Tasks", lambda client: Tasks(0.5, client))
     pandas.DataFrame({"a": [0.0, 1.0], "y": [0, 1]}).to_parquet(tmp_path / "a.parquet")
     X, y = files
     with (

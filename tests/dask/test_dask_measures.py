@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.linear_model import SGDClassifier
@@ -12,6 +14,7 @@ from rocmax.data import DataError
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 from rocmax import dask as on_dask  # noqa: E402  # after the check that dask is there
+from rocmax.dask import metrics as measures  # noqa: E402
 from rocmax.dask.cluster import Tasks  # noqa: E402
 from rocmax.dask.metrics import distinct  # noqa: E402
 
@@ -88,7 +91,7 @@ def test_rates_outside_their_range_are_refused():
 
 
 def test_the_positive_label_and_few_rows_at_a_time(monkeypatch):
-    monkeypatch.setattr("rocmax.dask.metrics._FETCHED", 50)
+    monkeypatch.setattr(measures, "RULES", replace(measures.RULES, fetched=50))
     y, scores, _ = scored()
     words = np.where(y, "fraud", "ok")
     parts = da.from_array(words, chunks=999), da.from_array(-scores, chunks=999)
@@ -113,7 +116,7 @@ SCORES = {
 @pytest.mark.parametrize("limit", [1, 30, 10**6])
 @pytest.mark.parametrize("kind", SCORES)
 def test_exact_values_read_the_rows_once_and_fetch_few_scores(kind, limit, monkeypatch):
-    monkeypatch.setattr("rocmax.dask.metrics._FETCHED", limit)
+    monkeypatch.setattr(measures, "RULES", replace(measures.RULES, fetched=limit))
     reads, fetched, reduce = [], [], Tasks.reduce
 
     def read(block):
@@ -196,7 +199,7 @@ def test_errors_have_the_names_of_the_parameters():
         on_dask.roc_auc_score(da.from_array(np.where(np.arange(90) == 80, 2, y), chunks=30), values)
     with pytest.raises(ValueError, match="Only binary classification"):
         on_dask.roc_auc_score(da.from_array(np.arange(90) // 30, chunks=30), values)
-    with pytest.raises(DataError, match=r"partition 0: sample_weight must be .*; got -1 in row 7 of the partition"):
+    with pytest.raises(DataError, match=r"partition 0: sample_weight must be .*; got -1.0 in row 7 of the partition"):
         on_dask.roc_auc_score(
             labels, values, sample_weight=da.from_array(np.where(np.arange(90) == 7, -1, 1), chunks=30)
         )

@@ -13,7 +13,7 @@ import pytest
 from sklearn.datasets import dump_svmlight_file
 
 from rocmax import data
-from rocmax.data import DataError, read_columns, read_table
+from rocmax.data import DataError, Reading, read_columns, read_table
 
 MIXED = 'age,city,paid,when,label\n31,Lyon,true,2024-01-05,ok\n,"Aix, Sud",false,2024-02-01,fraud\n2.5,,,,ok\n'
 
@@ -51,18 +51,18 @@ def test_tabs_delimiters_and_a_byte_order_mark(tmp_path):
         ("c.csv", "\ufeff" + text, None),
         ("d.csv", text.replace("\n", "\r\n"), None),
     ]:
-        got = read_table(packed(tmp_path / name, content), target="label", delimiter=delimiter)
+        got = read_table(packed(tmp_path / name, content), target="label", reading=Reading(delimiter=delimiter))
         pd.testing.assert_frame_equal(got.X, expected)
 
 
 def test_marks_for_missing_values_may_have_spaces_around_them(tmp_path):
     text = "city,sum,label\nNA, NA ,a\n NA,5,a\n nan  ,-0,b\n? ,0,b\nNAM,7,a\n"
-    X = read_table(packed(tmp_path / "a.csv", text), target="label", na=["?", "0"]).X
+    X = read_table(packed(tmp_path / "a.csv", text), target="label", reading=Reading(na=["?", "0"])).X
     assert X["city"].isna().tolist() == [True, True, True, True, False]
-    X = read_table(tmp_path / "a.csv", target="label", types={"sum": "parsed"}, na=["?", "0"]).X
+    X = read_table(tmp_path / "a.csv", target="label", types={"sum": "parsed"}, reading=Reading(na=["?", "0"])).X
     np.testing.assert_array_equal(X["sum"], [np.nan, 5, 0, np.nan, 7])
     frame = pd.DataFrame({"city": ["NA", " NA", "?"], "sum": [-0.0, 0.0, 1.0]})
-    X = data.TableSource(frame, na=["?", "0"]).read().X
+    X = data.TableSource(frame, Reading(na=["?", "0"])).read().X
     assert X["city"].isna().tolist() == [False, False, True]  # Namibia
     assert X["sum"].isna().tolist() == [True, True, False]
 
@@ -206,7 +206,7 @@ def test_parquet_files_with_other_types_are_named(tmp_path):
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
-        (b"1 0:1\n", {}, "has a feature index 0; pass zero_based=True"),
+        (b"1 0:1\n", {}, r"has a feature index 0; pass reading=Reading\(zero_based=True\)"),
         (b"1 1:1\n0 5:1\n", {"n_features": 3}, "more than the requested 3 features"),
         (b"1 1:1\n0 x\n", {}, "line 2: must be 'label index:value ...'; got '0 x'"),
         (b"# nothing\n", {}, "has no rows"),

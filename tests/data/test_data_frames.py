@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -11,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocmax.data import DataError, TableSource, iter_batches, read_columns, read_table
-from rocmax.data import read as _csv
+from rocmax.data import read as readers
 
 FRAME = pd.DataFrame(
     {
@@ -88,8 +90,8 @@ def test_columns_that_are_not_asked_for_may_be_anything():
 
 def test_the_header_is_parsed_once(tmp_path, monkeypatch):
     FRAME.to_csv(tmp_path / "a.csv", index=False)
-    calls, header = [], _csv.csv_header
-    monkeypatch.setattr(_csv, "csv_header", lambda *args: calls.append(args) or header(*args))
+    calls, header = [], readers.csv_header
+    monkeypatch.setattr(readers, "csv_header", lambda *args: calls.append(args) or header(*args))
     source = TableSource(tmp_path / "a.csv")
     source.read(target="label")
     list(source.batches(columns=["n"]))
@@ -97,7 +99,7 @@ def test_the_header_is_parsed_once(tmp_path, monkeypatch):
 
 
 def test_a_row_may_be_as_long_as_its_columns_need(tmp_path, monkeypatch):
-    monkeypatch.setattr(_csv, "CSV_BLOCK", 1 << 10)
+    monkeypatch.setattr(readers, "RULES", replace(readers.RULES, block=1 << 10))
     names = [f"c{i}" for i in range(2000)]
     (tmp_path / "a.csv").write_text(",".join(names) + "\n" + ",".join(["0.12345678"] * 2000) + "\n")
     assert read_table(tmp_path / "a.csv").X.shape == (1, 2000)

@@ -11,7 +11,7 @@ import pytest
 from sklearn.datasets import dump_svmlight_file
 
 from helpers.tables import payments
-from rocmax.data import DataError, iter_batches, read_table
+from rocmax.data import DataError, Reading, iter_batches, read_table
 
 
 @pytest.fixture(scope="module")
@@ -159,22 +159,22 @@ def test_a_small_file_does_not_fill_the_memory(tmp_path, ending):
         gzip.compress(content) if ending.endswith("gz") else pa.Codec("zstd").compress(content, asbytes=True)
     )
     with pytest.raises(DataError, match=r"must not exceed the limit of 1,000,000 bytes decompressed.*max_bytes=\.\.\."):
-        read_table(path, max_bytes=10**6)
-    assert read_table(path, max_bytes=len(content)).X.shape == (500_000, 1 + ending.startswith("csv"))
+        read_table(path, reading=Reading(max_bytes=10**6))
+    assert read_table(path, reading=Reading(max_bytes=len(content))).X.shape == (500_000, 1 + ending.startswith("csv"))
 
 
 def test_parquet_that_stands_for_many_values(tmp_path):
     pd.DataFrame({"a": np.zeros(10**6)}).to_parquet(tmp_path / "a.parquet")
     with pytest.raises(DataError, match="must not exceed the limit of 1,000,000 bytes decompressed"):
-        read_table(tmp_path / "a.parquet", max_bytes=10**6)
+        read_table(tmp_path / "a.parquet", reading=Reading(max_bytes=10**6))
     assert len(read_table(tmp_path / "a.parquet").X) == 10**6
 
 
 def test_the_limit_is_checked_and_plain_text_has_none(tmp_path):
     (tmp_path / "a.csv").write_text("a\n1\n22\n")
-    assert len(read_table(tmp_path / "a.csv", max_bytes=1).X) == 2
+    assert len(read_table(tmp_path / "a.csv", reading=Reading(max_bytes=1)).X) == 2
     with pytest.raises(ValueError, match="max_bytes must be an integer of at least 1, or None; got 0"):
-        read_table(tmp_path / "a.csv", max_bytes=0)
+        read_table(tmp_path / "a.csv", reading=Reading(max_bytes=0))
 
 
 def test_a_name_that_is_too_long(tmp_path):

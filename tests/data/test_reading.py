@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from rocmax import AUCClassifier
-from rocmax.data import DataError, RowStore, TableSource, read_columns, read_table
+from rocmax.data import DataError, Reading, RowStore, TableSource, read_columns, read_table
 
 openpyxl = pytest.importorskip("openpyxl")
 
@@ -29,7 +29,7 @@ def test_the_delimiter_and_the_encoding_are_detected(tmp_path, name, mark, encod
     np.testing.assert_array_equal(X["x"], [1.5, 2.0, np.nan])
     assert y.tolist() == ["ok", "no", "ok"]
     western = encoding in ("latin-1", "cp1252")
-    assert (source.text.delimiter, source.text.encoding) == (mark, "cp1252" if western else "utf-8")
+    assert (source.reading.delimiter, source.reading.encoding) == (mark, "cp1252" if western else "utf-8")
     usual = "\t" if name == "a.tsv" else ","
     said = " ".join(source.notes)
     assert (f"the delimiter {mark!r}" in said) == (mark != usual)
@@ -57,15 +57,15 @@ def test_rows_decide_between_delimiters(tmp_path, content, names):
 def test_what_is_given_wins_over_what_is_detected(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes("a;b,c\nK\u00f6ln;1,2\n".encode("utf-8"))
-    assert read_columns(path, delimiter=",") == ["a;b", "c"]
-    X = read_table(path, delimiter=";", encoding="latin-1").X
+    assert read_columns(path, Reading(delimiter=",")) == ["a;b", "c"]
+    X = read_table(path, reading=Reading(delimiter=";", encoding="latin-1")).X
     assert X["a"].tolist() == ["K\u00c3\u00b6ln"]
     with pytest.raises(DataError, match=r"one column, 'a;b,c', if the delimiter is '\|'; is it ','\?"):
-        read_columns(path, delimiter="|")
+        read_columns(path, Reading(delimiter="|"))
 
 
 def test_a_likely_form_counts_unless_the_file_shows_another(tmp_path):
-    likely = {"delimiter": ";", "encoding": "cp1250"}
+    likely = Reading(delimiter=";", encoding="cp1250")
     path = tmp_path / "a.csv"
     path.write_bytes(b"a;b,c\n1;2,3\n")  # both marks are possible
     assert TableSource(path, likely=likely).columns == ["a", "b,c"]
@@ -74,9 +74,9 @@ def test_a_likely_form_counts_unless_the_file_shows_another(tmp_path):
     assert source.read().X["a"].tolist() == ["Łódź"]
     assert source.notes == []
     path.write_bytes(b"a;b\nx;1\n")
-    assert TableSource(path, likely={"encoding": "utf-16"}).columns == ["a", "b"]
+    assert TableSource(path, likely=Reading(encoding="utf-16")).columns == ["a", "b"]
     with pytest.raises(ValueError, match="delimiter must be one character; got ';;'"):
-        TableSource(path, likely={"delimiter": ";;"})
+        TableSource(path, likely=Reading(delimiter=";;"))
     path.write_bytes("a,b\nŁódź,1\n".encode())
     source = TableSource(path, likely=likely)
     assert source.read().X["a"].tolist() == ["Łódź"]
@@ -86,9 +86,9 @@ def test_a_likely_form_counts_unless_the_file_shows_another(tmp_path):
 def test_a_letter_after_the_first_block_is_an_error_that_names_the_option(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(b"a,b\n" + b"x,1\n" * (1 << 20) + b"caf\xe9,1\n")
-    with pytest.raises(DataError, match=r"line 1048578: byte 0xe9 is not UTF-8; .* encoding=\.\.\."):
+    with pytest.raises(DataError, match=r"line 1048578: byte 0xe9 is not UTF-8; .* reading=Reading\(encoding=\.\.\.\)"):
         read_table(path)
-    assert read_table(path, encoding="latin-1").X["a"].iloc[-1] == "café"
+    assert read_table(path, reading=Reading(encoding="latin-1")).X["a"].iloc[-1] == "café"
 
 
 def test_files_of_one_table_may_be_written_in_different_ways(tmp_path):
@@ -138,27 +138,29 @@ def test_a_sheet_equals_the_csv_file_of_the_same_values(tmp_path):
     rows = 'amount,city,paid,when,code,label\n1.5,Köln,true,2024-01-05 00:00:00,007,ok\n\n,"Aix,\nSud",false,'
     (tmp_path / "a.csv").write_text(rows + "2024-02-01 10:30:00,010,fraud\n3,,,,011,ok\n")
     source = TableSource(path)
-    assert source.sheet == "data"
+    assert source.reading.sheet == "data"
     assert source.zero_led(["amount", "code"]) == ["code"]
     assert source.places("amount", ["3"]) == {"3": f"{path}, row 5"}
     found, expected = source.read(target="label"), read_table(tmp_path / "a.csv", target="label")
     pd.testing.assert_frame_equal(found.X, expected.X)
     assert found.y.tolist() == expected.y.tolist()
     # Numbers are numbers with a decimal comma too, which text in cells may have.
-    X = read_table(workbook(tmp_path / "b.xlsx", data=[["x"], [1.5], ["2,5"]]), decimal=",").X
+    X = read_table(workbook(tmp_path / "b.xlsx", data=[["x"], [1.5], ["2,5"]]), reading=Reading(decimal=",")).X
     assert X["x"].tolist() == [1.5, 2.5]
 
 
 def test_the_sheet_is_named_if_there_are_several(tmp_path):
     path = workbook(tmp_path / "a.xlsx", first=[["a"], [1]], second=[["b"], [2]])
-    with pytest.raises(DataError, match=r"2 sheets, 'first', 'second'; pass the one to read: sheet=\.\.\."):
+    with pytest.raises(
+        DataError, match=r"2 sheets, 'first', 'second'; pass the one to read: reading=Reading\(sheet=\.\.\.\)"
+    ):
         read_columns(path)
-    assert read_columns(path, sheet="second") == ["b"]
-    assert TableSource(path, likely={"sheet": "second"}).columns == ["b"]
+    assert read_columns(path, Reading(sheet="second")) == ["b"]
+    assert TableSource(path, likely=Reading(sheet="second")).columns == ["b"]
     with pytest.raises(DataError, match="no sheet 'third'; its sheets are 'first', 'second'"):
-        read_columns(path, sheet="third")
+        read_columns(path, Reading(sheet="third"))
     single = workbook(tmp_path / "b.xlsx", other=[["c"], [3]])
-    assert TableSource(single, likely={"sheet": "second"}).columns == ["c"]
+    assert TableSource(single, likely=Reading(sheet="second")).columns == ["c"]
 
 
 @pytest.mark.parametrize(
@@ -180,7 +182,7 @@ def test_a_workbook_has_a_limit_and_needs_its_extra(tmp_path, monkeypatch):
     path = workbook(tmp_path / "a.xlsx", data=[["a", None, "b"], [1, None, 2]])
     assert read_columns(path) == ["a", "unnamed: 1", "b"]
     with pytest.raises(DataError, match=r"limit of 100 bytes decompressed; .*max_bytes=\.\.\."):
-        read_table(path, max_bytes=100)
+        read_table(path, reading=Reading(max_bytes=100))
     content = path.read_bytes()
     (tmp_path / "b.xlsx").write_bytes(content[: len(content) // 2])
     with pytest.raises(DataError, match="is not an Excel workbook"):
@@ -222,6 +224,6 @@ def test_a_thousands_separator_stands_between_groups_of_digits(text, options, nu
     frame = pd.DataFrame({"x": [text, "7"]})
     if number is None:
         with pytest.raises(DataError, match=f"must contain numbers; got '{text}'"):
-            TableSource(frame, **options).read(types={"x": "number"})
+            TableSource(frame, Reading(**options)).read(types={"x": "number"})
     else:
-        assert TableSource(frame, **options).read(types={"x": "number"}).X["x"].tolist() == [number, 7.0]
+        assert TableSource(frame, Reading(**options)).read(types={"x": "number"}).X["x"].tolist() == [number, 7.0]

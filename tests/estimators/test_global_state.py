@@ -21,16 +21,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_info
 
 import rocmax
 from helpers.every_estimator import DENSE_ONLY, MODELS, output, rows
-from helpers.tables import payments
-from rocmax.linear.refine import SIZES, RowSample, StartProblem, fit_start, group, regroup
+from helpers.tables import make_model, payments
+from rocmax.linear.refine import LogisticProblem, RowSample, fit_logistic
 from rocmax.operators import StandardizedOperator
-from rocmax.tables.preprocess import column_kinds
-from rocmax.tables.tune import make_model
 
 SOURCES = Path(rocmax.__file__).parent
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -114,17 +111,20 @@ def test_eight_threads_that_use_scikit_learn_give_what_one_gives():
 
 FORK = """
 import os, threading, time
-from rocmax._validation import CHECKING
+import numpy as np
 from rocmax import AUCClassifier
 
-held, done = threading.Event(), threading.Event()
+held = threading.Event()
 
-def hold():
-    with CHECKING:
+class Slow:
+    # Rows that take a while to be checked
+
+    def __array__(self, dtype=None, copy=None):
         held.set()
         time.sleep(0.2)
+        return np.array([[0.0], [1.0], [2.0], [3.0]])
 
-threading.Thread(target=hold).start()
+threading.Thread(target=AUCClassifier().fit, args=(Slow(), [0, 0, 1, 1])).start()
 held.wait()
 child = os.fork()
 AUCClassifier().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
@@ -177,9 +177,9 @@ def test_output_settings_do_not_change_a_fit(name, frames):
 def test_pipelines_of_the_command_line_do_not_depend_on_output_settings(name, frames):
     table = payments(300)
     X, y = table[["amount", "age", "country"]], table["label"].to_numpy()
-    expected = make_model(name, column_kinds(X), (0.0, 0.1), "fraud", 0).fit(X, y).decision_function(X)
+    expected = make_model(name, X, "fraud", 0.1).fit(X, y).decision_function(X)
     with sklearn.config_context(transform_output=frames):
-        found = make_model(name, column_kinds(X), (0.0, 0.1), "fraud", 0).fit(X, y).decision_function(X)
+        found = make_model(name, X, "fraud", 0.1).fit(X, y).decision_function(X)
     np.testing.assert_array_equal(found, expected)
 
 
@@ -212,34 +212,15 @@ def test_weights_are_routed_to_a_fit():
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("kind", ["logistic", "balanced", "svc"])
-def test_starts_are_the_classifiers_of_scikit_learn(kind, form, weighted):
+def test_the_start_is_logistic_regression_of_scikit_learn(form, weighted):
     X, y = make_classification(300, 6, n_informative=4, weights=[0.8], flip_y=0.1, random_state=0)
     weight = np.random.default_rng(0).integers(1, 4, 300).astype(float) if weighted else None
-    share = np.ones(300) if weight is None else weight
-    if kind == "balanced":  # as if all copies of a row were there
-        side = np.array([share[y == 0].sum(), share[y == 1].sum()])
-        share = share * (share.sum() / (2 * side))[y]
     for C in (0.01, 1.0):
-        model = LinearSVC(C=C, dual=False, tol=1e-9) if kind == "svc" else LogisticRegression(C=C, tol=1e-9)
-        expected = model.fit(X, y, sample_weight=share).coef_[0]
+        expected = LogisticRegression(C=C, tol=1e-9).fit(X, y, sample_weight=weight).coef_[0]
         operator = StandardizedOperator(form(X), np.zeros(6), np.ones(6))
         for sample in (RowSample(operator), None):
-            found = fit_start(StartProblem(kind, operator, y == 1, weight, C, sample), 1e-8, 1000).v[:-1]
+            found = fit_logistic(LogisticProblem(operator, y == 1, weight, C, sample), 1e-8, 1000)[:-1]
             np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
-
-
-def test_fewer_kinds_of_rows_than_groups():
-    kinds = np.array([[0.0, 1.0], [2.0, 0.5], [1.0, 3.0]])
-    X = np.vstack([kinds[np.arange(240) % 3], np.zeros((50, 2))])
-    positive = np.arange(290) < 240
-    found = group(X[positive], positive, None)
-    assert len(found) == len(SIZES)
-    for labels in found[1:]:
-        assert (labels[positive] == labels[positive][np.arange(240) % 3]).all()
-        assert np.unique(labels[positive]).size == 3
-    again = regroup(X[positive], positive, None, found[-1], 4)
-    np.testing.assert_array_equal(again, found[-1])
 
 
 SEARCH = """
@@ -247,10 +228,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
-from rocmax._support import hushed
 from rocmax.cli.screen import warnings_shown
 from rocmax.metrics import make_scorer
-from rocmax.tables.tune import fit_tuned
+from rocmax.tables.tune import fit_tuned, hushed
 from sklearn.linear_model import LogisticRegression
 
 rng = np.random.default_rng(0)

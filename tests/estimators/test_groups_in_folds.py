@@ -127,7 +127,7 @@ def test_groups_are_routed_through_a_pipeline_and_cross_validation(model):
         ([None] * 300, "groups must not have missing values"),
         ([pd.NA, "a"] * 150, "groups must not have missing values"),
         (np.array([1, "a"] * 150, dtype=object), "groups must be values of one type; got int and str"),
-        (np.zeros(300), "the rows of each class must belong to at least two groups"),
+        (np.zeros(300), "each class must belong to at least two groups"),
     ],
 )
 def test_wrong_groups(model, groups, message):

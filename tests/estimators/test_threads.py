@@ -10,54 +10,95 @@ from threading import Barrier
 
 import numpy as np
 import pytest
+from joblib import cpu_count
 from threadpoolctl import threadpool_info, threadpool_limits
 from typer.testing import CliRunner
 
 from helpers.tables import payments
-from rocmax import BoostedClassifier, _threads
+from rocmax import BoostedClassifier
 from rocmax import tables as workflow
-from rocmax._support import ParameterError
-from rocmax._threads import BLAS_VARIABLES, WORK_PER_THREAD, engine_threads, using_threads
 from rocmax.boosted import engines as boosting
 from rocmax.cli.app import app
-from rocmax.tables import Columns, Running, compare_models, fit_table
+from rocmax.tables import Columns, ParameterError, Running, compare_models, fit_table
+
+GOAL = {
+    "target": "label",
+    "positive": "fraud",
+    "model": "linear",
+    "tune": False,
+    "columns": Columns(drop=["customer", "since"]),
+}
+CORES = cpu_count()
+# Values of the rows for which an engine gets one more thread, as the reference says.
+PER_THREAD = 2_000_000
 
 
 @pytest.fixture(autouse=True)
-def eight_cores_and_no_variables(monkeypatch):
-    for name in BLAS_VARIABLES:
+def no_variables(monkeypatch):
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(_threads, "cpu_count", lambda: 8)
-    monkeypatch.setattr(_threads, "threadpool_info", list)
+
+
+class EnoughError(Exception):
+    """The engine has been called."""
+
+
+@pytest.fixture
+def engine_calls(monkeypatch):
+    """The threads that engines get; they do nothing else."""
+    seen = []
+
+    def spy(self, *args, **more):
+        seen.append(more["n_jobs"])
+        raise EnoughError
+
+    monkeypatch.setattr(boosting.TreeData, "__init__", spy)
+    return seen
+
+
+@pytest.fixture
+def engine_threads(engine_calls):
+    """Return a function: the threads that the engine gets for a number of values."""
+
+    def threads(n_jobs, n_values, most=8):
+        X = np.zeros((n_values // 10, 10), np.float32)
+        X[::2] = 1.0
+        with threadpool_limits(most, user_api="openmp"), pytest.raises(EnoughError):
+            BoostedClassifier("roc_auc", n_jobs=n_jobs, max_leaf_nodes=4, n_models=1).fit(X, X[:, 0] > 0)
+        return engine_calls[-1]
+
+    return threads
 
 
 def blas_threads():
     return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
 
-def test_threads_follow_the_work_and_the_cores():
-    assert [engine_threads(None, n * WORK_PER_THREAD // 2) for n in (0, 1, 3, 4, 15, 1000)] == [1, 1, 1, 2, 7, 8]
+def test_threads_follow_the_work_and_the_cores(engine_threads):
+    sizes = [1000, PER_THREAD, 2 * PER_THREAD - 10, 2 * PER_THREAD]
+    assert [engine_threads(None, n_values) for n_values in sizes] == [1, 1, 1, min(2, CORES)]
 
 
-def test_a_number_of_the_user_wins(monkeypatch):
-    assert engine_threads(3, 10) == 3
-    assert engine_threads(-1, 10) == 8
-    assert engine_threads(-2, 10) == 7
-    with using_threads(5):
-        assert engine_threads(None, 10) == 5
-        assert engine_threads(2, 10) == 2
+def test_a_number_of_the_user_wins(engine_threads, monkeypatch):
+    assert engine_threads(3, 1000) == 3
+    assert engine_threads(-1, 1000) == CORES
+    assert engine_threads(-2, 1000) == max(1, CORES - 1)
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
-    assert engine_threads(3, 10) == 3
+    assert engine_threads(3, 1000) == 3
     # None is the default of the engine, which reads the variable.
-    assert engine_threads(None, 10) is engine_threads(None, 100 * WORK_PER_THREAD) is None
+    assert engine_threads(None, 1000) is engine_threads(None, 2 * PER_THREAD) is None
     with pytest.raises(ValueError, match="n_jobs must be None, a positive integer, or -1 for all cores; got 0"):
-        engine_threads(0, 10)
+        BoostedClassifier(n_jobs=0).fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1])
 
 
-def test_limits_by_threadpoolctl_are_respected(monkeypatch):
-    monkeypatch.setattr(_threads, "threadpool_info", threadpool_info)
-    with threadpool_limits(1):
-        assert engine_threads(None, 100 * WORK_PER_THREAD) == 1
+def test_the_number_of_a_fit_of_a_table_is_that_of_its_engine(engine_calls):
+    with pytest.raises(EnoughError):
+        fit_table(payments(100), **GOAL | {"model": "boosted"}, running=Running(threads=5))
+    assert engine_calls == [5]
+
+
+def test_limits_by_threadpoolctl_are_respected(engine_threads):
+    assert engine_threads(None, 2 * PER_THREAD, most=1) == 1
 
 
 @pytest.mark.parametrize("engine", ["lightgbm", "xgboost"])
@@ -84,21 +125,14 @@ def test_the_engine_gets_the_number(monkeypatch, engine, n_jobs, expected):
 def test_a_fit_of_a_table_has_one_thread_of_blas_and_restores_the_others(monkeypatch):
     seen = {}
     table = payments(100)
-    goal = {
-        "target": "label",
-        "positive": "fraud",
-        "model": "linear",
-        "tune": False,
-        "columns": Columns(drop=["customer", "since"]),
-    }
     with threadpool_limits(2, user_api="blas"):
         before = blas_threads()
-        fit_table(table, **goal, running=Running(on_plan=lambda plan: seen.setdefault("default", blas_threads())))
+        fit_table(table, **GOAL, running=Running(on_plan=lambda plan: seen.setdefault("default", blas_threads())))
         fit_table(
-            table, **goal, running=Running(threads=2, on_plan=lambda plan: seen.setdefault("given", blas_threads()))
+            table, **GOAL, running=Running(threads=2, on_plan=lambda plan: seen.setdefault("given", blas_threads()))
         )
         monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
-        fit_table(table, **goal, running=Running(on_plan=lambda plan: seen.setdefault("variable", blas_threads())))
+        fit_table(table, **GOAL, running=Running(on_plan=lambda plan: seen.setdefault("variable", blas_threads())))
         assert blas_threads() == before
     assert set(seen["default"]) == {1}
     assert seen["given"] == seen["variable"] == before
@@ -107,28 +141,33 @@ def test_a_fit_of_a_table_has_one_thread_of_blas_and_restores_the_others(monkeyp
 def test_limits_of_several_threads_are_undone_once():
     both, left = Barrier(2), Barrier(2)
 
-    def work(first):
-        with using_threads(None):
-            both.wait(timeout=30)
+    def fit(first):
+        def wait(_):
+            both.wait(timeout=60)
             if not first:
-                left.wait(timeout=30)
+                left.wait(timeout=60)
+
+        fit_table(payments(100), **GOAL, running=Running(on_plan=wait))
         if first:
-            left.wait(timeout=30)
+            left.wait(timeout=60)
 
     with threadpool_limits(2, user_api="blas"):
         before = blas_threads()
         with ThreadPoolExecutor(2) as pool:
-            list(pool.map(work, [True, False]))
+            list(pool.map(fit, [True, False]))
         assert blas_threads() == before
 
 
-def test_an_error_restores_the_threads():
+def test_an_error_restores_the_threads(engine_threads):
+    def fail(_):
+        raise EnoughError
+
     with threadpool_limits(2, user_api="blas"):
         before = blas_threads()
-        with pytest.raises(RuntimeError), using_threads(1):
-            raise RuntimeError
+        with pytest.raises(EnoughError):
+            fit_table(payments(100), **GOAL, running=Running(threads=1, on_plan=fail))
         assert blas_threads() == before
-        assert engine_threads(None, 10 * WORK_PER_THREAD) == 8
+    assert engine_threads(None, 2 * PER_THREAD) == min(2, CORES)
 
 
 @pytest.mark.parametrize("function", [fit_table, compare_models])
@@ -139,8 +178,8 @@ def test_a_bad_number_of_threads_is_refused_before_the_table_is_read(function, t
 
 
 def test_the_command_line_waits_passively_unless_told_otherwise():
-    code = "import os, sys; sys.argv = ['rocmax', '--version']\nfrom rocmax.cli import _run_app\ntry:\n    _run_app()\n"
-    code += "except SystemExit:\n    pass\nprint(os.environ['OMP_WAIT_POLICY'])"
+    code = "import atexit, os, sys; sys.argv = ['rocmax', '--version']\nfrom rocmax.cli import main\n"
+    code += "atexit.register(lambda: print(os.environ['OMP_WAIT_POLICY']))\nmain()"
     free = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
     for environment, expected in ((free, "PASSIVE"), ({**free, "OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")):
         done = subprocess.run(

@@ -69,7 +69,7 @@ def large() -> Any:
 
 
 def many() -> Any:
-    """Enough rows for the accelerations of the certified solver: steps on a part of the rows, and a working set."""
+    """Enough rows for the accelerations of the certified solver."""
     return dense(60_000, 20, seed=9, rate=0.05)
 
 
@@ -389,7 +389,10 @@ def main() -> int:
     with threadpool_limits(1):
         found = computed(options.cases)
     if options.action == "make":
-        options.file.write_text(json.dumps({"made with": machine(), "cases": found}, indent=1) + "\n")
+        stored = json.loads(options.file.read_text())["cases"] if options.cases else {}
+        others = {name: case for name, case in stored.items() if not re.search(options.cases, name)}
+        made = {name: found.get(name, others.get(name)) for name in {**stored, **found} if name in {**found, **others}}
+        options.file.write_text(json.dumps({"made with": machine(), "cases": made}, indent=1) + "\n")
         print(f"{len(found)} cases written to {options.file}")
         return 0
     stored = json.loads(options.file.read_text())

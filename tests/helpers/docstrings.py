@@ -24,6 +24,7 @@ MODULES = (
 # Made by the library, not by its users: what they hold is documented as attributes.
 RECORDS = {
     "BoundLoss", "Column", "Evaluation", "ModelComparison", "PartialAUCPath", "PredictionSummary", "Result",
+    "TableEvaluation",
 }  # fmt: skip
 
 

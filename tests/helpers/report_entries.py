@@ -23,6 +23,6 @@ def entries(n_models=2, n_rows=5000, window=(0.0, 0.05), **options):
         SCRIPT, positive, SCRIPT, window, [(SCRIPT, "number", 0.1)],
         negative_label=SCRIPT, segment_column=SCRIPT,
         segments=[Segment(SCRIPT, segment), Segment("other", ~segment)],
-        changes=[Change(SCRIPT, "mean", SCRIPT, SCRIPT, 0.3, large=True)],
+        changes=[Change(SCRIPT, "mean", SCRIPT, SCRIPT)],
     )  # fmt: skip
     return models, data

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import norm
+
+from rocmax import metrics
 
 # Negatives N(0, 1), positives N(SHIFT, 1): everything about the population is known.
 SHIFT, N_POSITIVE, N_NEGATIVE = 1.3, 200, 800
@@ -39,3 +43,11 @@ TRUTH = {
 def draw(rng):
     y = np.repeat([0, 1], [N_NEGATIVE, N_POSITIVE])
     return y, rng.normal(size=y.size) + SHIFT * y
+
+
+def delong_error(y, scores, **options):
+    """Return DeLong's standard error of an area: that of the difference to a perfect ranking, which does not vary."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # too few rows
+        found = metrics.delong_test(y, scores, y, **options)
+    return (found.high - found.low) / (2 * norm.ppf(0.975))

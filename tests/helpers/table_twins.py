@@ -139,7 +139,7 @@ TWINS = {
     ),
     "horses": (
         horses,
-        {"target": "outcome", "positive": 2, "reading": Reading(na="?", skip_unlabelled=True)},
+        {"target": "outcome", "positive": 2, "reading": Reading(na="?", skip_unlabeled=True)},
         {"number": "temperature:90 pulse:1", "category": "lesion", "left out": {"hospital": "identifier"}},
     ),
     "calls": (

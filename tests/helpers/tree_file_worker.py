@@ -1,8 +1,8 @@
 """Program that loads mutated files of a boosted model, and uses those that load.
 
 It is a process of its own, so that a crash of LightGBM or XGBoost is seen by its exit code.
-Arguments: model files. Prints the numbers of refused and of accepted files, for changes of the text and of the schema,
-as JSON.
+Arguments: model files. Prints the numbers of refused and of accepted files, for changes of the arrays and of the
+schema, as JSON.
 """
 
 from __future__ import annotations
@@ -16,41 +16,34 @@ import numpy as np
 import rocmax
 from helpers.model_files import odd_edit, rewrite
 from helpers.tree_models import table
-from helpers.tree_mutations import mutate, resized
+from helpers.tree_mutations import mutate
 from rocmax.model_io import ModelFileError
 
 # Kinds of changes, and their numbers.
-TASKS = (("text", 300), ("schema", 100))
+TASKS = (("arrays", 300), ("schema", 100))
 
 
-def change_texts(change):
-    """Return an edit of the members of a file that changes the text of its first trees."""
-
-    def edit(inner):
-        schema = json.loads(inner["schema.json"])
-        node = next(node for node in strings(schema) if len(node["content"]) > 500)
-        node["content"] = json.dumps(change(json.loads(node["content"])))
-        inner["schema.json"] = json.dumps(schema).encode()
-
-    return edit
+def array_members(inner):
+    """Return the members of a file with the arrays of its first trees, by name."""
+    state = next(tree_states(json.loads(inner["schema.json"])))
+    return {name: node["file"] for name, node in state["content"].items() if "file" in node}
 
 
-def strings(node):
-    """All nodes of a schema that are strings."""
-    if isinstance(node, dict) and node.get("__class__") == "str" and "content" in node:
-        yield node
+def tree_states(node):
+    """All nodes of a schema that are states of tree models."""
+    if isinstance(node, dict) and node.get("__class__") == "TreeModel":
+        yield node["content"]
     elif isinstance(node, dict | list):
         for value in node.values() if isinstance(node, dict) else node:
-            yield from strings(value)
+            yield from tree_states(value)
 
 
-def text_edit(rng):
-    def change(text):
-        changed = mutate(text, rng)
-        fits = changed.startswith("tree") and changed.count("\n\n") and "end of trees" in changed
-        return resized(changed) if fits and rng.random() < 0.7 else changed
+def array_edit(rng):
+    def edit(inner):
+        member = str(rng.choice(sorted(array_members(inner).values())))
+        inner[member] = mutate(inner[member], rng)
 
-    return change_texts(change)
+    return edit
 
 
 def schema_edit(rng):
@@ -73,7 +66,7 @@ def mutated(path, kind, n):
     rng, out, X = np.random.default_rng(1), Path(path).with_suffix(f".{kind}"), table(9)[0]
     counts = {"refused": 0, "accepted": 0, "failed": 0}
     for _ in range(n):
-        rewrite(Path(path), out, text_edit(rng) if kind == "text" else schema_edit(rng))
+        rewrite(Path(path), out, array_edit(rng) if kind == "arrays" else schema_edit(rng))
         try:
             model = rocmax.load(out)
         except ModelFileError:
@@ -85,7 +78,7 @@ def mutated(path, kind, n):
         except Exception:
             # Other numbers in a valid tree are another model. Other edits of the schema may leave no usable model; an
             # error of Python is fine then.
-            if kind == "text":
+            if kind == "arrays":
                 raise
             counts["failed"] += 1
     return counts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rocmax.boosted.trees import shorten_text
+from rocmax.boosted.trees import read_lightgbm, read_xgboost
 
 ENGINES = ("lightgbm", "xgboost")
 
@@ -63,8 +63,18 @@ def xgboost_booster(X, y, rounds=5, categorical=(3,), objective="binary:logistic
 def tree_text(engine, X, y, **params):
     """Text of a model that was just fitted."""
     if engine == "lightgbm":
-        return shorten_text(engine, lightgbm_booster(X, y, **params).model_to_string())
+        return lightgbm_booster(X, y, **params).model_to_string()
     return xgboost_booster(X, y, **params).save_raw("json").decode()
+
+
+def read_trees(engine, text, n_features):
+    """Model of the text that a library has written."""
+    return {"lightgbm": read_lightgbm, "xgboost": read_xgboost}[engine](text, n_features)
+
+
+def tree_model(engine, X, y, **params):
+    """Model that was just fitted."""
+    return read_trees(engine, tree_text(engine, X, y, **params), X.shape[1])
 
 
 def engine_scores(engine, text, X, categorical=(3,)):

@@ -1,107 +1,71 @@
-"""Changes of the text of tree models, at random and at chosen places."""
+"""Changes of the arrays of tree models, at random."""
 
 from __future__ import annotations
 
-import re
+import io
 
-ODD_NUMBERS = [
-    *("-1", "0", "1", "2", "-2", "7", "31", "-32", "64", "255", "65536", "2147483647", "-2147483648", "4294967295"),
-    *("4294967296", "9223372036854775807", "99999999999999999999", "1e308", "1e400", "-1e308", "1e-320", "0.5", "nan"),
-    *("inf", "-inf", "NaN", "Infinity", "", "-", "+1", "0x10", "1_0", "e", "1 2", "²"),
-]
-LIGHTGBM_INDICES = (
-    "split_feature|decision_type|left_child|right_child|num_leaves|num_cat|cat_boundaries|cat_threshold|threshold"
-    "|tree_sizes|max_feature_idx|leaf_count"
-)
-XGBOOST_INDICES = (
-    "left_children|right_children|parents|split_indices|split_type|default_left|categories|categories_nodes"
-    "|categories_segments|categories_sizes|tree_info|iteration_indptr"
-)
+import numpy as np
+
+ODD_NUMBERS = [-(2**31), -100, -32, -2, -1, 0, 1, 2, 3, 7, 31, 64, 127, 10**6, 2**24, 2**31 - 1]
+ODD_FRACTIONS = [*ODD_NUMBERS, 0.5, 1e-320, 1e308, -1e308, 1e39, np.nan, np.inf, -np.inf]
 
 
-def change_number(text, rng):
-    """Replace one number by another one, mostly in the trees."""
-    found = list(re.finditer(r"-?\d+(\.\d+)?([eE][-+]?\d+)?", text))
-    if not found:
-        return text
-    place = found[int(rng.integers(len(found)))]
-    if rng.random() < 0.3:
-        new = found[int(rng.integers(len(found)))].group()
-    else:
-        new = ODD_NUMBERS[int(rng.integers(len(ODD_NUMBERS)))]
-    return text[: place.start()] + new + text[place.end() :]
-
-
-def change_fraction(text, rng):
-    """Multiply one number that is no integer by 1.5: the model is often valid."""
-    found = list(re.finditer(r"-?\d+\.\d+([eE][-+]?\d+)?", text))
-    if not found:
-        return text
-    place = found[int(rng.integers(len(found)))]
-    return text[: place.start()] + repr(1.5 * float(place.group())) + text[place.end() :]
-
-
-def change_index(text, rng):
-    """Change one entry of a line of indices or counts by a little."""
-    lines = list(re.finditer(rf"^({LIGHTGBM_INDICES})=(.+)$", text, re.M))
-    lines += list(re.finditer(rf'"({XGBOOST_INDICES})":\[(.+?)\]', text))
-    lines = [line for line in lines if re.search(r"\d", line.group(2))]
-    if not lines:
-        return text
-    line = lines[int(rng.integers(len(lines)))]
-    numbers = list(re.finditer(r"-?\d+", line.group(2)))
-    place = numbers[int(rng.integers(len(numbers)))]
-    new = int(place.group()) + int(rng.choice([-100, -2, -1, 1, 2, 8, 100, 10**6, 2**31, 2**32]))
-    start = line.start(2)
-    return text[: start + place.start()] + str(new) + text[start + place.end() :]
-
-
-def pieces(text):
-    return text.split("\n") if text.startswith("tree") else re.split(r"(?<=[,{}\[\]])", text)
-
-
-def change_pieces(text, rng):
-    """Delete, repeat or swap lines of LightGBM's text, or tokens of XGBoost's."""
-    parts = pieces(text)
-    i, j = sorted(int(place) for place in rng.integers(0, len(parts), 2))
-    kind = int(rng.integers(4))
-    if kind == 0:
-        del parts[i]
-    elif kind == 1:
-        parts.insert(i, parts[i])
+def change_entry(values, rng):
+    """Replace one entry by another one of the array, an odd one or a neighbor."""
+    values = values.copy()
+    place, kind = int(rng.integers(values.size)), int(rng.integers(4))
+    if values.dtype.kind == "b":
+        values[place] ^= True
+    elif kind == 0:
+        values[place] = values[rng.integers(values.size)]
+    elif kind == 1 and values.dtype.kind == "f":
+        values[place] *= 1.5
     elif kind == 2:
-        parts[i], parts[j] = parts[j], parts[i]
+        values[place] += rng.choice([-2, -1, 1, 2]).astype(values.dtype)
     else:
-        del parts[i : min(j, i + 20)]
-    return ("\n" if text.startswith("tree") else "").join(parts)
+        odd = rng.choice(ODD_FRACTIONS if values.dtype.kind == "f" else ODD_NUMBERS)
+        values[place] = odd if values.dtype.kind == "f" else np.int64(odd).astype(values.dtype)
+    return values
 
 
-def change_bytes(text, rng):
-    letters = list(text)
-    for place in rng.integers(0, len(letters), rng.integers(1, 4) if letters else 0):
-        letters[place] = chr(int(rng.integers(1, 127)))
-    return "".join(letters)
+def change_order(values, rng):
+    i, j = rng.integers(0, values.size, 2)
+    values = values.copy()
+    values[[i, j]] = values[[j, i]]
+    return values
 
 
-def cut(text, rng):
-    place = int(rng.integers(len(text) + 1))
-    return text[:place] + text[place + int(rng.integers(1, 300)) :] * int(rng.integers(2))
+def change_size(values, rng):
+    """Delete or repeat entries."""
+    i, j = sorted(int(place) for place in rng.integers(0, values.size + 1, 2))
+    return np.concatenate([values[:i], values[j:]]) if rng.random() < 0.5 else np.concatenate([values[:j], values[i:]])
 
 
-CHANGES = (change_number, change_fraction, change_index, change_index, change_pieces, change_bytes, cut)
+def change_type(values, rng):
+    kinds = [np.int8, np.int32, np.int64, np.float32, np.float64, np.bool_, np.complex128, "U3", "S3"]
+    with np.errstate(invalid="ignore"):
+        return values.astype(kinds[int(rng.integers(len(kinds)))])
 
 
-def mutate(text, rng):
-    """Return the text with one or two changes."""
+CHANGES = (change_entry, change_entry, change_entry, change_entry, change_order, change_size, change_type)
+
+
+def mutate(content, rng):
+    """Return a file of NumPy's format with one or two changes of its array, or of its bytes."""
+    if rng.random() < 0.1:
+        changed = bytearray(content)
+        for place in rng.integers(0, len(changed), rng.integers(1, 4)):
+            changed[place] = rng.integers(256)
+        return bytes(changed)
+    values = np.load(io.BytesIO(content))
     for _ in range(int(rng.integers(1, 3))):
-        text = CHANGES[int(rng.integers(len(CHANGES)))](text, rng)
-    return text
+        if values.size and values.dtype.kind in "bif":
+            values = CHANGES[int(rng.integers(len(CHANGES)))](values, rng)
+    return array_file(values)
 
 
-def resized(text):
-    """Make the header of LightGBM's text fit the sizes of its trees again, so that other checks are reached."""
-    head, gap, body = text.partition("\n\n")
-    end = body.rfind("end of trees")
-    starts = [found.start() for found in re.finditer(r"^Tree=", body, re.M)]
-    sizes = " ".join(str(b - a) for a, b in zip(starts, [*starts[1:], end], strict=True))
-    return re.sub(r"tree_sizes=.*", f"tree_sizes={sizes}", head) + gap + body
+def array_file(values):
+    """Return an array in NumPy's file format."""
+    out = io.BytesIO()
+    np.save(out, values)
+    return out.getvalue()

@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 from oracles.qp import solve_cone
 from rocmax import ROCSVC, AUCClassifier
 from rocmax.kernel import qp as pair_qp
-from rocmax.kernel.qp import GramNewton, ListedPairs, SortedPairs
+from rocmax.kernel.qp import GramNewton, ListedPairs, PairNewtonRules, SortedPairs
 from rocmax.kernel.rocsvc import neighbor_pairs
 from rocmax.papers import TwoNormSVC
 
@@ -131,13 +131,13 @@ def test_neighbour_pairs_are_what_is_optimised():
 def test_sorted_and_listed_pairs_meet_and_conjugate_gradients_too(monkeypatch):
     X, y = problem(300)
     gram, (first, second) = rbf_kernel(X, gamma=0.1), listed(y)
-    direct = GramNewton(1e-7).solve(gram, ListedPairs(y.size, first, second), 0.001)
-    monkeypatch.setattr("rocmax.kernel.qp._MAX_DENSE", 0)
-    by_gradients = GramNewton(1e-7).solve(gram, SortedPairs(y == 1), 0.001)
+    direct, scores = GramNewton(1e-7).solve(gram, ListedPairs(y.size, first, second), 0.001)
+    monkeypatch.setattr("rocmax.kernel.qp.RULES", PairNewtonRules(most_eliminated=0))
+    by_gradients, _ = GramNewton(1e-7).solve(gram, SortedPairs(y == 1), 0.001)
     assert direct.converged
     assert by_gradients.converged
     assert direct.objective == pytest.approx(by_gradients.objective, rel=2e-7)
-    np.testing.assert_allclose(direct.scores, gram @ direct.coefficients, atol=1e-9)
+    np.testing.assert_allclose(scores, gram @ direct.w, atol=1e-9)
 
 
 def test_linear_kernel_is_the_linear_auc_machine():
@@ -207,7 +207,8 @@ def test_a_matrix_that_is_no_kernel_is_refused():
 def test_an_unfinished_fit_says_so():
     X, y = problem()
     with pytest.warns(UserWarning, match="ROCSVC: GramNewton did not reach its tolerance"):
-        ROCSVC(C=10.0, tol=1e-12, max_iter=2).fit(X, y)
+        model = ROCSVC(C=10.0, tol=1e-12, max_iter=2).fit(X, y)
+    assert model.n_iter_ == 2
 
 
 @pytest.mark.parametrize("estimator", [ROCSVC(C=0.1), TwoNormSVC()])

@@ -5,8 +5,9 @@ import pytest
 from sklearn.datasets import make_classification
 from sklearn.metrics.pairwise import pairwise_kernels
 
+from rocmax.kernel import qp
 from rocmax.kernel.maps import Kernel
-from rocmax.kernel.qp import GramNewton, GramSystem, SortedPairs
+from rocmax.kernel.qp import GramNewton, GramSystem, PairNewtonRules, SortedPairs
 
 
 def system(seed, n=120, n_moving=40, strength=1.0):
@@ -28,7 +29,7 @@ def on_rows(slope, rows):
 
 @pytest.mark.parametrize("n_moving", [0, 1, 40, 71, 72, 73, 120])
 def test_elimination_solves_the_whole_system(n_moving, monkeypatch):
-    monkeypatch.setattr("rocmax.kernel.qp._CG_RTOL", 0.0)
+    monkeypatch.setattr("rocmax.kernel.qp.RULES", PairNewtonRules(cg_rtol=0.0))
     gram, slope, moving, right = system(0, n_moving=n_moving)
     solver = GramSystem(gram)
     rows = solver.cover(moving)
@@ -41,8 +42,8 @@ def test_elimination_solves_the_whole_system(n_moving, monkeypatch):
 @pytest.mark.parametrize("strength", [0.1, 10.0, 1e4])
 @pytest.mark.parametrize("steps", [1, 3, 200])
 def test_conjugate_gradients_on_a_part_are_those_on_the_whole(strength, steps, monkeypatch):
-    for name, value in (("_MAX_DENSE", 0), ("_CG_STEPS", steps), ("_CG_RTOL", 1e-6)):
-        monkeypatch.setattr(f"rocmax.kernel.qp.{name}", value)
+    rules = PairNewtonRules(most_eliminated=0, cg_iterations=steps, cg_rtol=1e-6)
+    monkeypatch.setattr("rocmax.kernel.qp.RULES", rules)
     gram, slope, moving, right = system(1, strength=strength)
     found = {}
     for name, rows in (("part", moving), ("whole", np.arange(120))):
@@ -56,9 +57,20 @@ def test_conjugate_gradients_on_a_part_are_those_on_the_whole(strength, steps, m
     np.testing.assert_allclose(gram @ found["part"], gram @ found["whole"], atol=1e-9 if steps < 10 else 1e-4)
 
 
+def test_conjugate_gradients_end_at_their_tolerance(monkeypatch):
+    rules = PairNewtonRules(most_eliminated=0, cg_iterations=500, cg_rtol=1e-4)
+    monkeypatch.setattr("rocmax.kernel.qp.RULES", rules)
+    gram, slope, moving, right = system(1, strength=3.0)
+    solver = GramSystem(gram)
+    found, scores = solver.solve(on_rows(slope, solver.cover(moving)), right, gram @ right)
+    # The tolerance is for the norm of what is left, in the metric of the Gram matrix.
+    left = right - (found + slope @ scores)
+    assert left @ gram @ left <= 1e-8 * (right @ gram @ right)
+
+
 @pytest.mark.parametrize("most", [0, 1600])
 def test_nothing_is_solved_for_where_nothing_is_left(most, monkeypatch):
-    monkeypatch.setattr("rocmax.kernel.qp._MAX_DENSE", most)
+    monkeypatch.setattr("rocmax.kernel.qp.RULES", PairNewtonRules(most_eliminated=most))
     gram, slope, moving, right = system(3)
     solver = GramSystem(gram)
     rows = solver.cover(moving)
@@ -66,20 +78,26 @@ def test_nothing_is_solved_for_where_nothing_is_left(most, monkeypatch):
         np.testing.assert_array_equal(found, np.zeros(120))
 
 
-def test_a_block_is_kept_while_it_holds_what_moves(monkeypatch):
-    monkeypatch.setattr("rocmax.kernel.qp._CG_RTOL", 0.0)
-    gram, slope, _, right = system(2)
-    solver = GramSystem(gram)
-    first = np.arange(0, 50)
-    assert solver.cover(first) is first
-    assert solver.cover(np.arange(5, 48)) is first
-    small, missing = np.arange(5, 40), np.arange(30, 60)
-    assert solver.cover(small) is small
-    assert solver.cover(missing) is missing
-    slope[:] = 0.0
-    slope[np.ix_(missing, missing)] = np.eye(30)
-    found, _ = solver.solve(on_rows(slope, missing), right, gram @ right)
-    np.testing.assert_allclose(found, np.linalg.solve(np.eye(120) + slope @ gram, right), atol=1e-9)
+@pytest.mark.parametrize("ratio", [0.9, 0.5])
+def test_a_step_to_a_smaller_width_solves_the_problem_there_if_the_free_multipliers_stay(ratio, monkeypatch):
+    monkeypatch.setattr("rocmax.kernel.qp.RULES", PairNewtonRules(cg_rtol=0.0))
+    rng = np.random.default_rng(0)
+    gram = Kernel("rbf", 0.3, 3, 0.0).gram(rng.standard_normal((30, 3)))
+    pairs, C = SortedPairs(np.arange(30) % 3 == 0), 1e-3
+    run = qp._PairNewton(gram, pairs, C)
+
+    def is_solved():
+        return np.allclose(run.beta, C * pairs.soft(run.scores, run.width).rows, rtol=1e-9, atol=1e-12)
+
+    # With so small a C, the multipliers of all pairs are free, and one step solves the problem.
+    run.certify()
+    step, along = run.system.solve(run._slope(), run.target, run.target_scores)
+    run._move(step, along, -float(run.target @ along))
+    run.certify()
+    assert is_solved()
+    assert run._follow(ratio)
+    assert run.width == 4.0 * ratio
+    assert is_solved()
 
 
 def test_following_the_multipliers_needs_few_steps(monkeypatch):
@@ -87,10 +105,10 @@ def test_following_the_multipliers_needs_few_steps(monkeypatch):
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     gram = Kernel("rbf", 1 / 15, 3, 0.0).gram(X)
     pairs, C = SortedPairs(y == 1), 10.0 / y.sum()
-    followed = GramNewton(1e-6).solve(gram, pairs, C)
+    followed, _ = GramNewton(1e-6).solve(gram, pairs, C)
     shrink = lambda run, ratio: setattr(run, "width", run.width * ratio)  # noqa: E731
     monkeypatch.setattr("rocmax.kernel.qp._PairNewton._follow", shrink)
-    unguided = GramNewton(1e-6).solve(gram, pairs, C)
+    unguided, _ = GramNewton(1e-6).solve(gram, pairs, C)
     assert followed.converged
     assert followed.objective == pytest.approx(unguided.objective, rel=2e-6)
     assert followed.n_iter < 0.5 * unguided.n_iter

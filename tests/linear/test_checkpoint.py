@@ -12,7 +12,7 @@ from rocmax import AUCClassifier
 from rocmax.data.store import MemoryRows
 from rocmax.linear.sharded import Checkpoint, ShardedSet, fit_shards
 from rocmax.sharded.driver import Space
-from rocmax.sharded.shard import LocalShards, Part, Shard
+from rocmax.sharded.shard import LocalShards, Partition, Shard
 
 X, Y = overlapping_rows(4000)
 WEIGHT = np.random.default_rng(1).integers(1, 4, Y.size).astype(float)
@@ -23,7 +23,7 @@ class Interrupting(LocalShards):
     """Shards of a driver that is interrupted before the threshold."""
 
     def run(self, recipes, drop, method, *args):
-        if method == "between":
+        if method is Shard.between:
             raise KeyboardInterrupt
         return super().run(recipes, drop, method, *args)
 
@@ -33,12 +33,8 @@ def fit(path, X, y=Y, weight=None, ends=(), executor=LocalShards):
     made = []
     for number, (low, high) in enumerate(zip((0, *ends), (*ends, y.size), strict=True)):
         share = None if weight is None else weight[low:high]
-        made.append(Shard(MemoryRows([X[low:high]]), y[low:high], share, [Part(number, high - low)]))
-    starts = dict(enumerate((0, *ends)))
-    for shard in made:
-        shard.place(starts)
-    counts = np.sum([shard.counts() for shard in made], axis=0)
-    space = Space(executor(made), X.shape[1], (int(counts[0]), int(counts[1]), *map(float, counts[2:])))
+        made.append(Shard(MemoryRows([X[low:high]]), y[low:high], share, [Partition(number, high - low, start=low)]))
+    space = Space(executor(made), X.shape[1])
     data = ShardedSet(space, np.array([False, True]), 1)
     data.checkpoint = Checkpoint(path, "settings")
     model = clone(AUCClassifier())

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from rocmax.data.store import BinaryCopy, DiskArray
 from rocmax.linear import sharded as files
 from rocmax.measures import PartialAUCMeasure
 from rocmax.sharded.driver import Space
+from rocmax.sharded.shard import Shard
 
 MODELS = {
     "auc": AUCClassifier(C=10.0),
@@ -108,12 +110,12 @@ def test_the_threshold_is_exact_if_few_scores_may_be_fetched(tmp_path, monkeypat
 
     def watched(self, recipes, method, *args):
         answers = ask(self, recipes, method, *args)
-        if method == "between":
+        if method is Shard.between:
             asked.append(sum(answer[0].size for answer in answers))
         return answers
 
     monkeypatch.setattr(Space, "ask", watched)
-    monkeypatch.setattr("rocmax.linear.sharded._FETCHED", 1)
+    monkeypatch.setattr("rocmax.linear.sharded.RULES", replace(files.RULES, fetched=1))
     found = PartialAUCClassifier(0.0, 0.2).fit_files(RowStore(tmp_path / "X.npy", positive))
     scores = X @ found.coef_[0]
     threshold = PartialAUCMeasure(0.0, 0.2).threshold(scores, positive, np.ones(len(X)))
@@ -173,7 +175,7 @@ def test_tables_keep_their_names(tmp_path, rows):
     )
     assert model.feature_names_in_.tolist() == names
     table.assign(label=np.where(np.arange(len(y)) == 17, None, y)).to_parquet(tmp_path / "c.parquet")
-    same = clone(model).fit_files(tmp_path / "c.parquet", target="label", skip_unlabelled=True)
+    same = clone(model).fit_files(tmp_path / "c.parquet", target="label", skip_unlabeled=True)
     assert same.objective_ == pytest.approx(model.objective_, rel=2e-3)
     assert model.score(table[names], y) > 0.3
     again = model.fit_files(RowStore(X, y))
@@ -210,7 +212,7 @@ def test_progress_of_the_conversion(rows, tmp_path, monkeypatch, capsys):
     fit = {"files": tmp_path / "rows.csv", "target": "label", "max_memory": "100kB"}
     AUCClassifier(verbose=True, pos_label="fraud").fit_files(**fit)
     assert "converting" not in capsys.readouterr().err
-    monkeypatch.setattr(files, "_INTERVAL", 0.0)
+    monkeypatch.setattr(files, "RULES", replace(files.RULES, interval=0.0))
     for verbose in (False, True):
         terminal = Terminal()
         monkeypatch.setattr("sys.stderr", terminal)
@@ -271,7 +273,7 @@ def test_bad_input(rows):
         AUCClassifier().fit_files(RowStore(X, np.zeros(len(X))))
     with pytest.raises(ValueError, match="Only binary classification is supported"):
         AUCClassifier().fit_files(RowStore(X, np.arange(len(X)) % 3))
-    with pytest.raises(ValueError, match="sample_weight must be finite, >= 0"):
+    with pytest.raises(ValueError, match="sample_weight must be finite and >= 0"):
         AUCClassifier(pos_label="fraud").fit_files(RowStore(X, y, np.full(len(X), -1.0)))
     with pytest.raises(ValueError, match=r"sample_weight must be .* not all zero; got 8000 zeros"):
         AUCClassifier(pos_label="fraud").fit_files(RowStore(X, y, np.zeros(len(X))))
@@ -509,4 +511,4 @@ def test_a_full_disk_names_the_folder_of_score_vectors(tmp_path, small_files):
         DiskArray.create(tmp_path / "scores", np.float64, (1_000_000,))
     array = DiskArray(tmp_path / "scores", np.float64, (200_000,))
     with pytest.raises(DataError, match=rf"got {re.escape(str(tmp_path))}: File too large"):
-        array.write(100_000, np.ones(100_000))
+        array[100_000:200_000] = np.ones(100_000)

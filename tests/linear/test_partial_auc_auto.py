@@ -46,14 +46,11 @@ def partial_auc_with_ties_broken(y, scores, bounds, weight, shift):
 
 
 def starts(X, y, weight=None):
-    """Scores of logistic regression and of the full AUC, on standardized features; no ranking is no start."""
+    """Scores of logistic regression on standardized features; no ranking is no start."""
     Z = StandardScaler().fit_transform(X, sample_weight=weight)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        models = [
-            LogisticRegression(tol=1e-9, max_iter=1000).fit(Z, y, sample_weight=weight),
-            AUCClassifier(C=10.0).fit(Z, y, weight),
-        ]
+        models = [LogisticRegression(tol=1e-9, max_iter=1000).fit(Z, y, sample_weight=weight)]
     return [Z @ model.coef_[0] for model in models if model.coef_.any()]
 
 

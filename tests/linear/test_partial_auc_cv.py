@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
+from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
 
-from rocmax import AUCClassifier, PartialAUCClassifier, PartialAUCClassifierCV
-from rocmax.linear.select import close_to_best
+from rocmax import PartialAUCClassifier, PartialAUCClassifierCV
+from rocmax._folds import close_to_best
+from rocmax.linear.partial_auc import Fold
 from rocmax.metrics import partial_auc_score
 
 
@@ -29,6 +29,7 @@ def test_candidates_within_one_standard_error_of_the_best_are_kept():
     noise = np.resize([3.0, -2.9], 10)
     assert close_to_best(np.column_stack([low, low + 0.05 + noise])).tolist() == [0, 1]
     assert close_to_best(np.column_stack([low, best + 0.01 * noise])).tolist() == [1]
+    assert close_to_best(np.array([[0.1, 0.3, 0.2]])).tolist() == [1]
 
 
 def test_the_error_is_that_of_the_paired_difference():
@@ -37,24 +38,14 @@ def test_the_error_is_that_of_the_paired_difference():
     assert close_to_best(level + np.array([[0.0, 0.1, 0.1]])).tolist() == [1, 2]
 
 
-def test_a_single_fold_keeps_only_the_best():
-    assert close_to_best(np.array([[0.1, 0.3, 0.2]])).tolist() == [1]
-    X, y = sample()
-    cv = StratifiedShuffleSplit(1, test_size=0.3, random_state=0)
-    model = PartialAUCClassifierCV(max_fpr=0.2, Cs=[1.0], cv=cv).fit(X, y)
-    assert model.averaged_Cs_.tolist() == [model.C_]
-
-
 def test_what_is_kept_agrees_with_the_scores():
     X, y = sample()
     folds = list(StratifiedKFold(3, shuffle=True, random_state=0).split(X, y))
     model = PartialAUCClassifierCV(max_fpr=0.2, Cs=[0.5, 1.0], cv=folds).fit(X, y)
     assert model.Cs_.tolist() == [0.0, 0.5, 1.0]
     assert model.scores_.shape == (3, 3)
-    assert max(model.start_scores_, key=model.start_scores_.get) in model.starts_
+    assert max(model.start_scores_, key=model.start_scores_.get) == model.start_
     assert model.Cs_[model.scores_.mean(axis=0).argmax()] == model.C_
-    assert model.averaged_Cs_[-1] == model.C_
-    assert set(model.averaged_Cs_) <= set(model.Cs_)
 
 
 def test_starts_are_those_models_on_standardised_rows():
@@ -65,13 +56,51 @@ def test_starts_are_those_models_on_standardised_rows():
     rivals = {
         "logistic, C=0.1": LogisticRegression(C=0.1),
         "balanced, C=1": LogisticRegression(C=1.0, class_weight="balanced"),
-        "svc, C=0.01": LinearSVC(C=0.01, dual=False),
-        "auc, C=100": AUCClassifier(C=100.0),
     }
     for spec, rival in rivals.items():
         pipeline = make_pipeline(StandardScaler(), rival).fit(X[train], y[train])
         score = partial_auc_score(y[test], pipeline.decision_function(X[test]), max_fpr=0.2)
         assert model.start_scores_[spec] == pytest.approx(score, abs=5e-3), spec
+
+
+def test_the_tight_loss_is_a_start_by_algorithm_1():
+    X, y = sample()
+    train, test = next(StratifiedKFold(3, shuffle=True, random_state=0).split(X, y))
+    model = PartialAUCClassifierCV(max_fpr=0.2, Cs=[1.0], cv=[(train, test)]).fit(X, y)
+    rival = PartialAUCClassifier(max_fpr=0.2, loss="tight", C=0.01, solver="cutting_plane", tol=1e-4, max_iter=100)
+    pipeline = make_pipeline(StandardScaler(), rival).fit(X[train], y[train])
+    score = partial_auc_score(y[test], pipeline.decision_function(X[test]), max_fpr=0.2)
+    logistic = [value for name, value in model.start_scores_.items() if "tight" not in name]
+    # It is kept, with its score, only if it is not behind.
+    assert model.start_scores_.get("tight, C=0.01", score) == pytest.approx(score, abs=5e-3)
+    assert ("tight, C=0.01" in model.start_scores_) == (score >= max(logistic))
+
+
+@pytest.mark.parametrize(
+    ("tight", "weights", "kept"),
+    [
+        ([0.4, 0.4, 0.4, 0.9, 0.9], 1.0, False),  # behind in each of the first three folds
+        ([0.4, 0.4, 0.5, 0.9, 0.9], 1.0, True),
+        ([0.9, 0.9, 0.0, 0.9, 0.9], 0.0, False),  # zero weights in one of them
+    ],
+)
+def test_starts_with_the_tight_loss_are_dropped_after_the_first_folds(monkeypatch, tight, weights, kept):
+    X, y = sample(n=200)
+    splits = list(StratifiedKFold(5).split(X, y))
+    places, fitted = {split[1][0]: k for k, split in enumerate(splits)}, []
+
+    def starts(fold, specs):
+        k = places[fold.test[0]]
+        fitted.append((k, specs[0][0]))
+        if specs[0][0] != "tight":
+            return [0.5] * len(specs), [np.ones(4)] * len(specs)
+        return [tight[k]] * len(specs), [np.full(4, weights if k == 2 else 1.0)] * len(specs)
+
+    monkeypatch.setattr(Fold, "starts", starts)
+    model = PartialAUCClassifierCV(max_fpr=0.3, Cs=[1.0], cv=splits).fit(X, y)
+    assert [k for k, kind in fitted if kind == "tight"] == (list(range(5)) if kept else [0, 1, 2])
+    assert model.start_ == ("tight, C=0.01" if kept else "logistic, C=0.01")
+    assert ("tight, C=1" in model.start_scores_) == kept
 
 
 def test_the_model_is_the_mean_of_the_folds_and_not_far_from_a_plain_fit():

@@ -153,9 +153,8 @@ def test_a_single_split_keeps_the_fitted_model(solver, weighted):
     best = models[int(np.argmax(scores))]
     np.testing.assert_array_equal(chosen.coef_, best.coef_)
     assert (chosen.C_, chosen.objective_, chosen.dual_gap_) == (best.C, best.objective_, best.dual_gap_)
-    assert chosen.averaged_Cs_.tolist() == [best.C]
     assert chosen.Cs_.tolist() == CS
-    assert (chosen.starts_, chosen.start_scores_) == ([], {})
+    assert (chosen.start_, chosen.start_scores_) == ("", {})
     assert chosen.n_iter_ == max(model.n_iter_ for model in models)
 
 

@@ -18,8 +18,8 @@ from helpers.threshold_based import gaussians, measure
 from helpers.thresholds import candidates, scored_rows
 from rocmax import BreakEvenClassifier, FBetaClassifier, GMeanClassifier, PrecisionAtKClassifier
 from rocmax.losses import BreakEven, FBeta, FreeShift, GMean, PrecisionAtK
+from rocmax.measures import at_top, best_measure
 from rocmax.metrics import g_mean_score
-from rocmax.metrics.thresholds import at_top, best_measure
 
 MODELS = {
     "precision": (PrecisionAtKClassifier(0.15, "convex"), PrecisionAtK(0.15)),

@@ -14,8 +14,8 @@ from sklearn.preprocessing import StandardScaler
 
 from helpers.auto_problems import problems
 from helpers.threshold_based import gaussians, measure
+from helpers.training_sets import CheckedRows
 from rocmax import BreakEvenClassifier, FBetaClassifier, GMeanClassifier, PrecisionAtKClassifier
-from rocmax._validation import check_training_set
 from rocmax.linear.decisions import ThresholdRefinement, soft_width
 from rocmax.measures import FBetaMeasure
 
@@ -102,7 +102,7 @@ def test_the_objective_is_below_that_of_the_start(name):
 
 
 def refinement(X, y, weight=None):
-    data = check_training_set(FBetaClassifier(), X, y, weight, None)
+    data = CheckedRows(X, y == 1, weight)
     measure, width = FBetaMeasure(), soft_width(data)
     return ThresholdRefinement(data, measure, width, 1e-6, 500), measure.soft_loss(width).bind(y, weight)
 
@@ -112,7 +112,7 @@ def test_evidence_is_what_the_rows_do_not_explain(weighted):
     X, y = crooked(2, 300)
     weight = np.random.default_rng(0).uniform(0.5, 3.0, y.size) if weighted else np.ones(y.size)
     refined, bound = refinement(X, y, weight)
-    start = refined.start("logistic", 1.0)
+    start = refined.logistic_start()
     # The slope in the scores, along which their mean and spread stay.
     slope = bound.value_and_gradient(start.scores)[1]
     share = weight / weight.sum()
@@ -139,7 +139,7 @@ def test_evidence_of_sparse_rows_and_of_copies_is_the_same():
         (np.repeat(X, weight, axis=0), np.repeat(y, weight), None),
     ):
         refined, _ = refinement(rows, labels, copies)
-        found.append(refined.evidence(refined.start("logistic", 1.0)))
+        found.append(refined.evidence(refined.logistic_start()))
     assert found[0] > 0.1
     np.testing.assert_allclose(found, found[0], rtol=1e-4)
 
@@ -244,7 +244,7 @@ def test_the_positive_class_may_be_the_smaller_label(model):
 
 @pytest.mark.parametrize(("m", "n", "width"), [(1, 50, 2.0), (32, 300, 1.0), (300, 32, 1.0), (1024, 1024, 0.5)])
 def test_width_falls_with_the_fifth_root_of_the_rarer_class(m, n, width):
-    data = check_training_set(FBetaClassifier(), np.zeros((m + n, 1)), np.repeat([1, 0], [m, n]), None, None)
+    data = CheckedRows(np.zeros((m + n, 1)), np.repeat([True, False], [m, n]))
     assert soft_width(data) == pytest.approx(width)
 
 

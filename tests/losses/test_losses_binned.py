@@ -242,3 +242,28 @@ def test_the_slope_from_sums_in_the_bins_is_that_of_the_gradient(case, sample, n
     gradient = at.minorant(width)[1]
     size = float(np.abs(gradient) @ np.abs(direction))
     assert at.slope(width, direction) == pytest.approx(float(gradient @ direction), abs=1e-12 * (1.0 + size))
+
+
+@pytest.mark.parametrize(
+    ("loss", "share"), [(PairwiseHinge(), 0.5), (PartialAUCTight(0.0, 0.25), None)], ids=["auc", "window"]
+)
+def test_a_sample_has_its_size_and_stands_for_all_rows(loss, share):
+    y, _, scores = generic_sample(np.random.default_rng(0), 3000, 6000)
+    rows, copies = loss.bind(y).binned(64).at(scores).sample(900)
+    assert 0.8 * 900 <= rows.size <= 1.2 * 900
+    assert np.unique(rows).size == rows.size
+    for side in (True, False):
+        assert copies[y[rows] == side].sum() == pytest.approx((y == side).sum(), rel=0.02)
+    # Where all negatives are compared with positives, both classes have the same share.
+    if share is not None:
+        assert y[rows].mean() == pytest.approx(share, abs=0.1)
+
+
+def test_copies_of_rows_are_repeated_rows():
+    y, weight, scores = generic_sample(np.random.default_rng(0), 20, 40, weighted=True)
+    rows, copies = np.arange(0, 60, 2), np.tile([1.0, 2.0, 3.0], 10)
+    every = np.repeat(rows, copies.astype(int))
+    loss = PartialAUCTight(0.0, 0.5)
+    found, _ = loss.bind(y, weight).binned(64).restrict(rows, copies).value_and_gradient(scores[rows])
+    expected, _ = loss.bind(y[every], weight[every]).value_and_gradient(scores[every])
+    assert found == pytest.approx(expected, rel=1e-10)

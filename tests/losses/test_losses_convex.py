@@ -24,6 +24,8 @@ from rocmax.losses import (
     PartialAUCStructural,
     PartialAUCTight,
 )
+from rocmax.losses.base import Tilted
+from rocmax.losses.ranks import pairs_of_band
 
 WIDTHS = [1e-3, 0.1, 0.5, 1.0, 3.0, 100.0]
 USUAL = (0.0, 2.0**-10, 1.0, 1.0, 8.0)
@@ -405,3 +407,31 @@ def test_hessian_product_is_the_slope_of_the_gradient(weighted):
         kept = step.copy()
         np.testing.assert_array_equal(product(step), product(kept))
         np.testing.assert_array_equal(step, kept)
+
+
+def test_the_minorant_of_a_tilted_loss_is_tilted():
+    rng = np.random.default_rng(0)
+    y, _, scores = generic_sample(rng)
+    tilt = rng.standard_normal(y.size)
+    base = PartialAUCTight(0.0, 0.5).bind(y)
+    value, gradient = base.at(scores).minorant(0.5)[:2]
+    tilted, tilted_gradient = Tilted(base, tilt, 2.0).at(scores).minorant(0.5)[:2]
+    assert tilted == pytest.approx(value - tilt @ scores + 2.0)
+    np.testing.assert_allclose(tilted_gradient, gradient - tilt)
+
+
+def test_the_weight_of_the_sampled_pairs_does_not_depend_on_their_number():
+    y, weight, scores = generic_sample(np.random.default_rng(0), 40, 60, weighted=True)
+    bound = PairwiseHinge().bind(y, weight)
+    total = bound.curvature(scores, 200).weight.sum()
+    assert total > 0
+    for count in (1, 2, 7):
+        assert bound.curvature(scores, count).weight.sum() == pytest.approx(total)
+
+
+def test_a_band_of_two_rows_has_pairs_and_one_of_one_row_has_none():
+    scores, weight = np.array([0.0, 1.0, 5.0]), np.array([1.0, 3.0, 1.0])
+    assert pairs_of_band(scores, np.array([1]), weight, 2.0)[0].size == 0
+    first, second, share = pairs_of_band(scores, np.array([0, 1]), weight, 2.0)
+    assert set(first) | set(second) == {0, 1}
+    np.testing.assert_allclose(np.sort(share), [1.0, 3.0])

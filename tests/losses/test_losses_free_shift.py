@@ -11,6 +11,7 @@ from helpers.contingency_cases import assert_minorants, every_known_shape, every
 from oracles import brute
 from rocmax.losses import FreeShift
 from rocmax.losses import contingency as _worst_labelling
+from rocmax.losses.contingency import SearchRules
 
 
 @every_loss
@@ -20,7 +21,7 @@ def test_free_shift_is_the_minimum_over_shifts(loss, measure, sample):
     y, scores = sample
     expected = brute.at_best_shift(*brute.contingency_tables(scores, y, measure))
     for small in (10**9, 0):
-        with mock.patch.object(_worst_labelling, "_SMALL", small):
+        with mock.patch.object(_worst_labelling, "RULES", SearchRules(small)):
             bound = FreeShift(loss).bind(y)
             value, gradient = bound.value_and_gradient(scores)
             assert type(value) is float
@@ -88,8 +89,10 @@ def test_free_shift_ends_where_rounding_is_large(loss, measure, scale):
         scores = scale + scale * rng.uniform(0.5, 1.0, 400) * np.where(y, 1, -1) * rng.choice([0, 1], 400)
         bound = FreeShift(loss).bind(y, rng.choice([0.1, 0.2, 0.7], 400) if seed % 2 else None)
         calls = []
-        best = bound._base.best
-        with mock.patch.object(bound._base, "best", lambda *a, calls=calls, best=best: calls.append(a) or best(*a)):
+        best = _worst_labelling.best_table
+        with mock.patch.object(
+            _worst_labelling, "best_table", lambda *a, calls=calls, best=best: calls.append(a) or best(*a)
+        ):
             value, gradient = bound.value_and_gradient(scores)
         assert len(calls) < 60
         at_shift = bound._base.value_and_gradient(scores + bound.shift)[0]

@@ -186,3 +186,9 @@ def test_windows_add_up(low, high, sample, cut):
         whole = value(cls(low, high), y, weight, scores)
         parts = ((middle - low) * left + (high - middle) * right) / (high - low)
         np.testing.assert_allclose(parts, whole, rtol=1e-8, atol=1e-8 * magnitude(scores))
+
+
+@pytest.mark.parametrize("min_tpr", [0.0, 0.5])
+def test_the_divisor_of_a_sum_is_the_number_of_pairs_in_the_window(min_tpr):
+    loss = PartialAUCTight(0.1, 0.3, min_tpr=min_tpr)
+    assert loss.sum_scale(20, 100) == pytest.approx(20 * (1 - min_tpr) * 100 * 0.2)

@@ -1,6 +1,7 @@
 """Smooth charges on a window: sums on a grid, curvature for boosting, what solvers ask of the convex ones."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +12,8 @@ from helpers.loss_cases import PAIRS, PAIRS_NAMES, SURROGATES, assert_affine_min
 from oracles import brute
 from rocmax import MiniBatchClassifier, ScoreClassifier
 from rocmax.losses import PairwiseSquaredHinge, WindowPairs
-from rocmax.losses import logistic_pairs as module
 from rocmax.losses import logistic_pairs as sums
 from rocmax.losses.base import Tilted
-from rocmax.losses.carried_cuts import Growth, grow_cuts
 from rocmax.measures import PartialAUCMeasure
 from rocmax.metrics import partial_auc_score
 from rocmax.penalties import L2Ball, SquaredL2
@@ -44,12 +43,9 @@ def test_derivatives_of_the_softplus_function(order):
     assert np.isfinite(sums.softplus(order, np.array([-1e300, -800.0, 0.0, 800.0, 1e300]))).all()
 
 
-@pytest.mark.parametrize(("rows_per_cell", "error"), [(math.inf, 1e-13), (0, 3e-11)], ids=["coarse", "fine"])
 @pytest.mark.parametrize("shape", ["normal", "tied", "gaps"])
-def test_sums_on_a_grid_are_those_of_all_pairs(rows_per_cell, error, shape, monkeypatch):
-    monkeypatch.setattr(sums, "_ROWS_PER_CELL", rows_per_cell)
-    monkeypatch.setattr(sums, "_PAIRS_OF_GRID", 0)
-    monkeypatch.setattr(sums, "_PAIRS_PER_CELL", 1e-9)
+def test_sums_on_a_grid_are_those_of_all_pairs(shape, monkeypatch):
+    monkeypatch.setattr(sums, "RULES", replace(sums.RULES, pairs_of_grid=0, pairs_per_cell=1e-9))
     rng = np.random.default_rng(5)
     pos, neg = rng.normal(1.0, 2.0, 90), rng.normal(0.0, 3.0, 400)
     if shape == "tied":
@@ -64,24 +60,24 @@ def test_sums_on_a_grid_are_those_of_all_pairs(rows_per_cell, error, shape, monk
     for order in range(3):
         expected = all_pairs(order, pos, neg, w)
         unit = w.sum() * (1 + abs(expected / w.sum()).max())
-        np.testing.assert_allclose(found.of_positives(order), expected, rtol=0, atol=error * unit)
+        np.testing.assert_allclose(found.of_positives(order), expected, rtol=0, atol=1e-13 * unit)
         if order:
             expected = v @ sums.softplus(order, neg - pos[:, None])
-            np.testing.assert_allclose(found.of_negatives(order), expected, rtol=0, atol=error * v.sum())
+            np.testing.assert_allclose(found.of_negatives(order), expected, rtol=0, atol=1e-13 * v.sum())
 
 
 def test_the_error_bound_of_the_expansion():
     # h^p max |S^(k+p)| / p! for the highest derivative that is used, as the module states it.
     x = np.linspace(-20.0, 20.0, 100_001)
-    for (terms, density), stated in ((sums._COARSE, 2e-13), (sums._FINE, 3e-11)):
-        largest = max(np.abs(sums.softplus(order + terms, x)).max() for order in range(3))
-        assert largest / density**terms / math.factorial(terms) < stated
+    terms, density = sums.RULES.terms, sums.RULES.density
+    largest = max(np.abs(sums.softplus(order + terms, x)).max() for order in range(3))
+    assert largest / density**terms / math.factorial(terms) < 2e-13
 
 
-@pytest.mark.parametrize("n_cells", [sums._MOST_CELLS, 10])
+@pytest.mark.parametrize("n_cells", [sums.RULES.most_cells, 10])
 def test_scores_without_gaps_over_a_wide_range(n_cells, monkeypatch):
     # On a grid that is large enough, or pair by pair.
-    monkeypatch.setattr(sums, "_MOST_CELLS", n_cells)
+    monkeypatch.setattr(sums, "RULES", replace(sums.RULES, most_cells=n_cells))
     rng = np.random.default_rng(6)
     y = rng.random(3000) < 0.2
     scores = 2e3 * rng.standard_normal(y.size)
@@ -241,28 +237,7 @@ def test_curvature_is_positive_where_nothing_is_charged():
     assert (curvature > 0).all()
 
 
-@pytest.mark.parametrize("shape", ["distinct", "tied", "equal", "outlier"])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_ranks_of_rounded_scores(shape, weighted, monkeypatch):
-    monkeypatch.setattr(module, "_MANY", 1000)
-    y, weight, scores = generic_sample(np.random.default_rng(9), 400, 20_000, weighted)
-    if shape == "tied":
-        scores = np.round(scores, 1)
-    elif shape == "equal":
-        scores = np.zeros(y.size)
-    elif shape == "outlier":
-        scores[np.argmin(y)] = 1e3
-    bound = WindowPairs("sigmoid", max_fpr=0.05, soft_tail=True, scale=2.0).bind(y, weight)
-    gradient, curvature = bound.gradient_and_curvature(scores)
-    _, exact = bound.value_and_gradient(scores)
-    np.testing.assert_allclose(gradient, exact, rtol=3e-3, atol=1e-12)
-    if shape != "distinct":  # with an outlier, the rows are sorted
-        np.testing.assert_allclose(gradient, exact, rtol=1e-8, atol=1e-14)
-    np.testing.assert_allclose(curvature, np.abs(gradient) / 2, rtol=1e-12, atol=1e-8 * curvature.mean())
-
-
-def test_rows_of_weight_zero_are_not_looked_at_among_many(monkeypatch):
-    monkeypatch.setattr(module, "_MANY", 10)
+def test_rows_of_weight_zero_are_not_looked_at():
     y, weight, scores = generic_sample(np.random.default_rng(10), 8, 40, True)
     weight[np.flatnonzero(~y)[:5]] = 0.0
     scores[weight == 0] = np.nan
@@ -316,28 +291,6 @@ def test_split_is_a_difference_of_convex_losses(surrogate):
         (up, above), (down, below) = (part.value_and_gradient(scores) for part in (plus, minus))
         np.testing.assert_allclose(up - down, value, rtol=1e-11)
         np.testing.assert_allclose(above - below, gradient, rtol=1e-9, atol=1e-13)
-
-
-@every_convex
-def test_cuts_remain_valid_for_more_rows(arguments):
-    rng = np.random.default_rng(13)
-    loss = WindowPairs(**arguments)
-    for _ in range(20):
-        y, _, _ = generic_sample(rng, 8, 20)
-        X, w, point = rng.standard_normal((y.size, 3)), rng.standard_normal(3), 3 * rng.standard_normal(3)
-        size = 18
-        y[:2] = True, False
-        value, gradient = loss.bind(y[:size]).value_and_gradient(X[:size] @ w)
-        old = gradient @ X[:size]
-        growth = Growth(int(y[:size].sum()), int((~y[:size]).sum()), y[size:], X[size:] @ w)
-        grown = grow_cuts(loss, np.array([value - old @ w]), [None], growth)
-        assert grown.offset[0] + grown.share * old @ point <= loss.bind(y).value_and_gradient(X @ point)[0] + 1e-12
-
-
-def test_losses_that_are_not_convex_have_no_cuts_to_grow():
-    growth = Growth(2, 3, np.array([True]), np.array([0.0]))
-    for loss in (WindowPairs("sigmoid"), WindowPairs("logistic", 0.1, 0.2)):
-        assert grow_cuts(loss, np.zeros(1), [None], growth) is None
 
 
 # Estimators

@@ -20,10 +20,9 @@ from sklearn.model_selection import GridSearchCV
 import rocmax
 from rocmax import FollowTheLeaderClassifier, MiniBatchClassifier, measures, metrics
 from rocmax.losses import Contingency, FreeShift, SoftMeasure
-from rocmax.measures import Measure, find_measure, measure_names, pick_measure
+from rocmax.measures import Measure, best_measure, find_measure, measure_names, pick_measure
 from rocmax.metrics.curve import rank_labels
 from rocmax.metrics.scores import METRICS, Metric
-from rocmax.metrics.thresholds import best_measure
 from rocmax.tables.options import MEASURES
 
 PARAMS = {
@@ -86,14 +85,14 @@ def test_every_measure_is_found_by_all_its_names(measure):
 
 @online
 def test_names_in_the_docstrings_of_estimators(kind):
-    text = re.search(r"measure : str or Measure.*?(?=\n    \w)", kind.__doc__, re.DOTALL).group()
+    text = re.search(r"measure : str or Measure.*?(?=\n\w)", inspect.cleandoc(kind.__doc__), re.DOTALL).group()
     assert re.findall(r'"(\w+)"', text) == ["partial_auc", *measure_names(trainable=True)]
 
 
 def test_names_in_the_help_of_the_command_line():
     from rocmax.cli import app as _app
 
-    help_text = _app.MeasureName.__metadata__[0].help
+    help_text = _app.LIMITS["measure"][0].__metadata__[0].help
     assert sorted(re.findall(r"[a-z]+(?:_[a-z]+)+", help_text)) == sorted(MEASURES)
 
 

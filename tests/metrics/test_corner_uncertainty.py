@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from helpers.simulated_scores import SHIFT, draw, true_rate
+from helpers.simulated_scores import SHIFT, delong_error, draw, true_rate
 from rocmax import metrics
-from rocmax.metrics.uncertainty import area_and_variance, holds_enough
+from rocmax.metrics.uncertainty import holds_enough
 
 REGIONS = [
     {"min_tpr": 0.8},
@@ -46,7 +46,7 @@ def test_the_variance_is_that_of_the_influence_of_each_row(limits, digits):
             moved[1][row] -= step
             influence.append((area(moved[0]) - area(moved[1])) / (2 * step) * members.size)
         variance += np.var(influence, ddof=1) / members.size
-    assert np.sqrt(area_and_variance(y, scores, **limits)[1]) == pytest.approx(np.sqrt(variance), rel=1e-4)
+    assert delong_error(y, scores, **limits) == pytest.approx(np.sqrt(variance), rel=1e-4)
 
 
 @pytest.mark.filterwarnings("ignore:the window contains", "ignore:DeLong's interval")
@@ -81,7 +81,7 @@ def test_exchanging_classes_and_signs_exchanges_the_limits(values, other, rate, 
 @pytest.mark.parametrize("limits", [{"min_tpr": 0.8}, {"min_tpr": 0.4, "max_fpr": 0.4}], ids=str)
 def test_the_bootstrap_has_the_same_spread(limits):
     y, scores = draw(np.random.default_rng(0))
-    error = np.sqrt(area_and_variance(y, scores, **limits)[1])
+    error = delong_error(y, scores, **limits)
     low, high = metrics.bootstrap_interval("partial_auc", y, scores, n_resamples=1000, random_state=0, **limits)
     assert (high - low) / 2 / norm.ppf(0.975) == pytest.approx(error, rel=0.1)
 

@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from helpers.report_entries import entries
 from rocmax.metrics import delong_interval, delong_test
-from rocmax.metrics.uncertainty import MIN_IN_REGION, holds_enough
+from rocmax.metrics.uncertainty import RULES, holds_enough
 from rocmax.report import render
 
 SHIFT = 1.3
@@ -49,8 +49,8 @@ def test_the_limit_parts_what_covers_from_what_does_not():
     rng = np.random.default_rng(0)
     assert not holds_enough(*sample(rng, 500), max_fpr=0.01)
     assert coverage(0.01, 500, 500, rng) < 0.92
-    assert holds_enough(*sample(rng, MIN_IN_REGION * 100), max_fpr=0.01)
-    assert coverage(0.01, MIN_IN_REGION * 100, 500, rng) >= 0.92
+    assert holds_enough(*sample(rng, RULES.min_in_region * 100), max_fpr=0.01)
+    assert coverage(0.01, RULES.min_in_region * 100, 500, rng) >= 0.92
 
 
 @pytest.mark.parametrize(("n_rows", "shown"), [(400, False), (4000, True)])

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
+from helpers.simulated_scores import delong_error
 from rocmax import metrics
-from rocmax.metrics.uncertainty import area_and_variance
 
 SHIFT = 1.2
 
@@ -45,14 +45,14 @@ def obuchowski_variance(y, scores, groups):
 def test_the_variance_with_groups_is_obuchowskis(kind, digits):
     y, scores, _, groups = customers(np.random.default_rng(0), kind=kind)
     scores = scores if digits is None else scores.round(digits)
-    assert area_and_variance(y, scores, groups=groups)[1] == pytest.approx(obuchowski_variance(y, scores, groups))
+    assert delong_error(y, scores, groups=groups) ** 2 == pytest.approx(obuchowski_variance(y, scores, groups))
 
 
 def test_groups_of_one_row_change_nothing():
     y, first, second, _ = customers(np.random.default_rng(1), n_groups=20)
     rows = np.random.default_rng(0).permutation(y.size)
-    one = area_and_variance(y, first, max_fpr=0.3)
-    assert area_and_variance(y, first, max_fpr=0.3, groups=rows) == pytest.approx(one)
+    one = delong_error(y, first, max_fpr=0.3)
+    assert delong_error(y, first, max_fpr=0.3, groups=rows) == pytest.approx(one)
     assert metrics.delong_test(y, first, second, groups=rows) == pytest.approx(metrics.delong_test(y, first, second))
     options = {"n_resamples": 3000, "random_state": 0}
     plain = metrics.bootstrap_interval("roc_auc", y, first, **options)

@@ -12,19 +12,13 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from helpers.simulated_scores import SHIFT, TRUTH, draw, true_rate
+from helpers.simulated_scores import SHIFT, TRUTH, delong_error, draw, true_rate
 from rocmax import metrics
-from rocmax.metrics.uncertainty import area_and_variance
 
 WINDOWS = [(0.0, 1.0), (0.0, 0.13), (0.07, 0.41), (0.33, 1.0)]
 
 
 every_window = pytest.mark.parametrize("window", WINDOWS)
-
-
-def standard_error(y, scores, **limits):
-    """Standard error of DeLong."""
-    return np.sqrt(area_and_variance(y, scores, **limits)[1])
 
 
 def sample(n_negative=40, n_positive=25, seed=0, digits=None):
@@ -51,7 +45,7 @@ def test_delong_equals_the_papers_formula(digits):
     y, first, second = sample(digits=digits)
     covariance = delong_covariance(y, first, second)
     for i, scores in enumerate((first, second)):
-        assert standard_error(y, scores) == pytest.approx(np.sqrt(covariance[i, i]), rel=1e-9)
+        assert delong_error(y, scores) == pytest.approx(np.sqrt(covariance[i, i]), rel=1e-9)
     result = metrics.delong_test(y, first, second)
     error = np.sqrt(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
     assert result.difference == pytest.approx(metrics.roc_auc_score(y, first) - metrics.roc_auc_score(y, second))
@@ -65,7 +59,7 @@ def test_delong_on_hanley_and_mcneils_ratings():
     y = np.repeat([0, 1], [58, 51])
     area = metrics.roc_auc_score(y, ratings)
     assert area == pytest.approx(0.8932, abs=5e-5)
-    assert standard_error(y, ratings) == pytest.approx(0.0307, abs=5e-5)
+    assert delong_error(y, ratings) == pytest.approx(0.0307, abs=5e-5)
 
 
 @pytest.mark.filterwarnings("ignore:the window contains")
@@ -88,7 +82,7 @@ def test_the_variance_is_that_of_the_influence_of_the_rows(window):
         influence = slopes[y == label] * np.sum(y == label)
         assert influence.mean() == pytest.approx(0, abs=1e-6)
         variance += influence.var(ddof=1) / influence.size
-    assert standard_error(y, scores, min_fpr=a, max_fpr=b) == pytest.approx(np.sqrt(variance), rel=1e-5)
+    assert delong_error(y, scores, min_fpr=a, max_fpr=b) == pytest.approx(np.sqrt(variance), rel=1e-5)
 
 
 @pytest.mark.filterwarnings("ignore:the window contains", "ignore:DeLong's interval")
@@ -164,12 +158,12 @@ def test_coverage_of_bootstrap_intervals(name):
     params, truth = TRUTH[name]
     rng = np.random.default_rng(2)
     covered = []
-    for _ in range(400):
+    for _ in range(250):
         y, scores = draw(rng)
         values = (scores > SHIFT / 2).astype(int) if name == "g_mean" else scores
         low, high = metrics.bootstrap_interval(name, y, values, n_resamples=200, random_state=rng, **params)
         covered.append(low <= truth <= high)
-    assert 0.93 <= np.mean(covered) <= 0.97
+    assert 0.925 <= np.mean(covered) <= 0.975
 
 
 @pytest.mark.slow
@@ -191,12 +185,12 @@ def test_paired_tests_reject_as_often_as_they_say(window):
     limits = dict(zip(("min_fpr", "max_fpr"), window, strict=True))
     rng = np.random.default_rng(4)
     pvalues = {"delong": [], "bootstrap": []}
-    for i in range(1500):
+    for i in range(1000):
         y, first = draw(rng)
         shared = first - SHIFT * y
         second = 0.8 * shared + 0.6 * rng.normal(size=y.size) + SHIFT * y
         pvalues["delong"].append(metrics.delong_test(y, first, second, **limits).pvalue)
-        if i < 250:
+        if i < 150:
             result = metrics.bootstrap_test(
                 "partial_auc", y, first, second, n_resamples=200, random_state=rng, **limits
             )

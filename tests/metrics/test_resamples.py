@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -32,7 +34,7 @@ def test_a_group_is_a_fifth_of_a_standard_deviation_of_its_rank(seed, n, share, 
     weight = rng.integers(1, ties + 1, size=n).astype(float)
     blocks = Blocks(weight * ~positive, weight * positive)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(resamples, "N_EXACT", 0)
+        patch.setattr(resamples, "RULES", replace(resamples.RULES, n_exact=0))
         starts = resamples.group_starts(blocks)
     assert starts[0] == 0
     assert (np.diff(starts) > 0).all()
@@ -61,7 +63,7 @@ def test_grouped_intervals_are_those_of_all_rows(monkeypatch):
     options = {"n_resamples": 400, "random_state": 0}
     window = MEASURES[1:3]
     grouped = estimate_measures(MEASURES, y, first, **options), compare_measures(window, y, first, second, **options)
-    monkeypatch.setattr(resamples, "N_EXACT", 10**9)
+    monkeypatch.setattr(resamples, "RULES", replace(resamples.RULES, n_exact=10**9))
     exact = estimate_measures(MEASURES, y, first, **options), compare_measures(window, y, first, second, **options)
     for one, other in zip(grouped[0] + grouped[1], exact[0] + exact[1], strict=True):
         width = other.high - other.low
@@ -100,7 +102,7 @@ def test_weights_are_copies_in_large_samples_too(scale):
 @pytest.mark.slow
 def test_coverage_of_grouped_intervals(monkeypatch):
     """The size of a group follows the standard deviation of ranks, so small samples tell about large ones."""
-    monkeypatch.setattr(resamples, "N_EXACT", 0)
+    monkeypatch.setattr(resamples, "RULES", replace(resamples.RULES, n_exact=0))
     rng = np.random.default_rng(5)
     covered = []
     for _ in range(300):

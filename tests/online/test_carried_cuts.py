@@ -13,11 +13,6 @@ from rocmax.operators import as_operator
 from rocmax.solvers import Cuts
 
 LOSSES = {
-    "roc_auc": PairwiseHinge(),
-    "partial_auc": PartialAUCTight(0.0, 0.3),
-    "narrow": PartialAUCTight(0.0, 0.07),
-    "above a TPR": PartialAUCTight(0.0, 1.0, 0.6),
-    "corner": PartialAUCTight(0.0, 0.3, 0.5),
     "precision_at_k": PrecisionAtK(0.2),
     "large k": PrecisionAtK(0.8),
     "break_even_point": BreakEven(),
@@ -89,13 +84,10 @@ def by_enumeration(loss, s, y):
         return (errors + coefficients @ s).max()
     if isinstance(loss, PrecisionAtK):
         return brute.top_by_linear_program(s, y, loss.k * y.size)
-    if isinstance(loss, FreeShift):
-        errors, coefficients = brute.contingency_by_enumeration(
-            y, lambda tp, fp, m, n: float(loss.base.measure(np.float64(tp), np.float64(fp), m, n))
-        )
-        return brute.at_best_shift(errors + coefficients @ s, coefficients.sum(axis=1))
-    window = (0.0, 1.0) if isinstance(loss, PairwiseHinge) else (0.0, loss.max_fpr)
-    return brute.partial_auc_tight(s, y, None, *window)[0]
+    errors, coefficients = brute.contingency_by_enumeration(
+        y, lambda tp, fp, m, n: float(loss.base.measure(np.float64(tp), np.float64(fp), m, n))
+    )
+    return brute.at_best_shift(errors + coefficients @ s, coefficients.sum(axis=1))
 
 
 @every_loss
@@ -124,35 +116,19 @@ def test_the_cut_at_the_weights_at_hand_stays_close(name):
     assert 0 <= slack(loss, cuts, X, y, w)[0] + 1e-12 < 0.004 * value
 
 
-def test_cuts_of_pairs_are_scaled():
-    rng = np.random.default_rng(0)
-    y = np.arange(40) % 4 == 0
-    X = rng.standard_normal((40, 2))
-    for loss, share in ((PairwiseHinge(), 0.25), (PartialAUCTight(0.0, 0.5), 0.25)):
-        old = cuts_at(loss, X[:20], y[:20], rng.standard_normal((3, 2)))
-        new = carry(loss, old, grown(X, y, 20, np.zeros(2)))
-        np.testing.assert_allclose(new.gradient, share * old.gradient)
-        np.testing.assert_allclose(new.offset, share * old.offset)
-
-
-def test_a_window_from_above_zero_keeps_no_cuts_for_a_reason():
-    # New negatives far below move the start of the window past the old ones, whose margins then no longer count.
-    loss, w = PartialAUCTight(0.3, 0.6), np.ones(1)
-    X = np.repeat([0.0, 0.0, -10.0], [1, 10, 30])[:, None]
-    y = np.arange(41) == 0
-    old = cuts_at(loss, X[:11], y[:11], [w])
-    assert len(carry(loss, old, grown(X, y, 11, w)).offset) == 0
-    share = loss.sum_scale(1, 10) / loss.sum_scale(1, 40)
-    scaled = Cuts(share * old.gradient, share * old.offset, old.tables)
-    assert slack(loss, scaled, X, y, w)[0] == pytest.approx(-0.25)  # above the loss
-
-
-@every_loss
+@pytest.mark.parametrize("loss", [PairwiseHinge(), PartialAUCTight(0.0, 0.3), *LOSSES.values()])
 def test_the_factor_is_that_of_the_sum(loss):
     # The sum grows by what a batch adds; so the factor of the loss on rows repeated r times is r or r^2 times as large.
     m, n = 30, 170
     ratio = loss.sum_scale(2 * m, 2 * n) / loss.sum_scale(m, n)
     assert ratio == pytest.approx(4.0 if isinstance(loss, PairwiseHinge | PartialAUCTight) else 2.0)
+
+
+def test_cuts_of_pairs_are_not_carried():
+    rng, y = np.random.default_rng(0), np.arange(40) % 4 == 0
+    X = rng.standard_normal((40, 2))
+    old = cuts_at(PairwiseHinge(), X[:20], y[:20], rng.standard_normal((3, 2)))
+    assert len(carry(PairwiseHinge(), old, grown(X, y, 20, np.zeros(2))).offset) == 0
 
 
 @given(st.integers(1, 5), st.integers(1, 5), st.integers(0, 2**32 - 1))

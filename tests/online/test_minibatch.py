@@ -10,12 +10,12 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.metrics import fbeta_score, precision_recall_curve
 
+from helpers.training_sets import CheckedRows
 from rocmax import (
     AUCClassifier,
     FollowTheLeaderClassifier,
     MiniBatchClassifier,
 )
-from rocmax._validation import TrainingSet
 from rocmax.losses import FBeta, PairwiseHinge, PartialAUCTight
 from rocmax.measures import find_measure, measure_names
 from rocmax.online import minibatch
@@ -29,11 +29,6 @@ every_measure = pytest.mark.parametrize("measure", measure_names(trainable=True)
 def payments():
     X, y = make_classification(20000, 12, n_informative=6, weights=[0.9], class_sep=1.2, random_state=0)
     return X, y
-
-
-def plain_set(X, positive):
-    """Rows without weights as a training set."""
-    return TrainingSet(X, positive, None, np.array([False, True]), 1, positive)
 
 
 def stream(model, X, y, chunk):
@@ -200,7 +195,7 @@ def test_the_best_weights_are_kept_with_their_intercept():
     rng = np.random.default_rng(0)
     y = rng.random(300) < 0.3
     X = rng.standard_normal((300, 2)) + 2.0 * y[:, None]
-    watch = minibatch.Watch(find_measure("roc_auc"), plain_set(X, y), np.arange(300))
+    watch = minibatch.Watch(find_measure("roc_auc"), CheckedRows(X, y), np.arange(300))
     assert not watch.should_stop(np.ones(2), 0.5)
     assert not watch.should_stop(np.array([1.0, -1.0]), 0.7)
     assert watch.should_stop(-np.ones(2), 0.9)
@@ -212,7 +207,9 @@ def test_each_batch_of_a_pass_has_positives_of_its_own(payments):
     X, y = payments[0][:4000].copy(), payments[1][:4000] == 1
     X[:, 0] = np.arange(4000)  # so that rows can be told
     model = MiniBatchClassifier("roc_auc", batch_size=200, reservoir_size=50)
-    batches = list(model._batches(find_measure("roc_auc"), plain_set(X, y), np.arange(4000), np.random.RandomState(0)))
+    batches = list(
+        model._batches(find_measure("roc_auc"), CheckedRows(X, y), np.arange(4000), np.random.RandomState(0))
+    )
     assert all(labels.sum() == 50 and np.unique(rows[labels, 0]).size == 50 for rows, labels, _ in batches)
     used = np.concatenate([rows[labels, 0] for rows, labels, _ in batches]).astype(int)
     times = np.bincount(used, minlength=4000)[y]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from oracles import balls as oracles_balls
-from rocmax.penalties import Ball, ElasticNetBall, GroupBall, L1Ball, L2Ball, group_labels
+from rocmax.penalties import Ball, ElasticNetBall, GroupBall, L1Ball, L2Ball, SquaredL2, group_labels
 
 LABELS = [0, 1, 1, 2, 2, 2, 0, 3, 3, 1]
 MAKERS = {
@@ -252,3 +252,22 @@ def test_labels_of_groups_may_be_words_or_numbers():
 def test_a_ball_is_abstract():
     with pytest.raises(TypeError, match="abstract"):
         Ball(1.0)
+
+
+def test_groups_get_the_number_of_features_of_the_data():
+    groups = [[0, 2], [1]]
+    with pytest.raises(ValueError, match="n_features of GroupBall must be set before it is used; got None"):
+        GroupBall(2.0, groups).value(np.ones(3))
+    fitted = GroupBall(2.0, groups).for_features(3)
+    assert fitted.value(np.array([3.0, 1.0, 4.0])) == 6.0
+    assert fitted.for_features(3) is fitted
+    with pytest.raises(ValueError, match="the data must have n_features=3 features, as GroupBall; got 4 features"):
+        fitted.for_features(4)
+    for ball in (L1Ball(2.0), L2Ball(2.0), ElasticNetBall(2.0)):
+        assert ball.for_features(4) is ball
+
+
+@pytest.mark.parametrize("C", [0.0, -1.0, np.inf, np.nan])
+def test_the_weight_of_the_loss_is_positive_and_finite(C):
+    with pytest.raises(ValueError, match="C must be a finite number > 0; got"):
+        SquaredL2(C)

@@ -23,15 +23,14 @@ from helpers.report_entries import entries
 from helpers.tables import SCRIPT
 from rocmax import FPRThresholdClassifier, metrics
 from rocmax.data import DataError
+from rocmax.metrics import positive_scores
 from rocmax.metrics.curve import score_blocks
 from rocmax.metrics.uncertainty import estimate_measures
 from rocmax.model_io import load_with_facts
 from rocmax.report import ReportModel, Segment, TestData, render
-from rocmax.report.page import N_GRID, Bands, RankedModel, hull, sliders
-from rocmax.report.sections import by_segment, saved_threshold, score_groups
-from rocmax.report.view import view
+from rocmax.report.page import LAYOUT, Bands, RankedModel, hull, sliders
+from rocmax.report.sections import by_segment, saved_threshold, score_groups, view
 from rocmax.tables.report import segments_of
-from rocmax.tables.tune import positive_scores
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -184,8 +183,11 @@ def test_bands_are_bootstrap_intervals_of_the_rates():
     options = {"n_resamples": 1000, "random_state": 0}
     estimate_measures([("roc_auc", {})], positive, scores, watch=bands.add, **options)
     whole, in_range = bands.limits()
-    for (low, high), rates in ((whole, np.linspace(0, 1, N_GRID)), (in_range, np.linspace(0, 0.2, N_GRID))):
-        assert low.size == high.size == N_GRID
+    for (low, high), rates in (
+        (whole, np.linspace(0, 1, LAYOUT.n_grid)),
+        (in_range, np.linspace(0, 0.2, LAYOUT.n_grid)),
+    ):
+        assert low.size == high.size == LAYOUT.n_grid
         for place in (10, 40):
             # The band interpolates, and the measure is the height of a step.
             expected = metrics.bootstrap_interval(
@@ -381,7 +383,7 @@ def test_the_slider_by_keyboard_shows_the_counts_of_the_scores(page, folder, chr
     """At each stop the numbers are those that the scores of the model give, computed anew."""
     model, about = load_with_facts(page.parent / "window.rocmax")
     frame = pd.read_csv(folder / "test.csv")
-    s = positive_scores(model, frame[list(about["features"])], "fraud")
+    s = positive_scores(model, frame[list(about["features"])], pos_label="fraud")
     y = (frame["label"] == "fraud").to_numpy()
     tab = chromium.new_page()
     tab.goto(page.as_uri())
@@ -427,7 +429,7 @@ def test_the_page_on_paper(page, chromium, tmp_path):
 def test_saved_threshold_floor_and_costs_in_a_browser(page, folder, chromium):
     model, about = load_with_facts(page.parent / "window.rocmax")
     frame = pd.read_csv(folder / "test.csv")
-    s = positive_scores(model, frame[list(about["features"])], "fraud")
+    s = positive_scores(model, frame[list(about["features"])], pos_label="fraud")
     y = (frame["label"] == "fraud").to_numpy()
     tab = chromium.new_page()
     tab.goto(page.as_uri())

@@ -13,7 +13,7 @@ from rocmax.losses.bounded import Anchored
 from rocmax.operators import as_operator
 from rocmax.penalties import L1Ball, SquaredL2
 from rocmax.sharded.driver import ShardedAnchored, ShardedLoss, ShardedOperator, Space, certified
-from rocmax.sharded.shard import LocalShards, Part, Shard
+from rocmax.sharded.shard import LocalShards, Partition, Shard
 from rocmax.solvers import CCCP, OCAS, ProximalBundle, SmoothedNewton
 
 LOSSES = {
@@ -26,19 +26,14 @@ LOSSES = {
 
 def shards(X, y, weight=None, ends=(), on_disk=False):
     """Divide rows at the given ends into one shard each, with two partitions in each shard."""
-    made, starts, number = [], {}, 0
+    made, number = [], 0
     for low, high in zip((0, *ends), (*ends, X.shape[0]), strict=True):
         middle = (low + high) // 2
-        parts = [Part(number, middle - low), Part(number + 1, high - middle)]
-        starts |= {number: low, number + 1: middle}
+        parts = [Partition(number, middle - low, start=low), Partition(number + 1, high - middle, start=middle)]
         number += 2
         w = None if weight is None else weight[low:high]
         made.append(Shard(MemoryRows([X[low:middle], X[middle:high]]), y[low:high], w, parts, on_disk))
-    for shard in made:
-        shard.place(starts)
-    counts = np.sum([shard.counts() for shard in made], axis=0)
-    space = Space(LocalShards(made), X.shape[1], (int(counts[0]), int(counts[1]), *map(float, counts[2:])))
-    return ShardedOperator(space), made
+    return ShardedOperator(Space(LocalShards(made), X.shape[1])), made
 
 
 DIVISIONS = [(), (2000,), (100, 101, 4000)]
@@ -205,7 +200,7 @@ def test_vectors_are_dropped():
     scores = operator.matvec(np.ones(X.shape[1]))
     for _ in range(5):
         scores = scores + 0.5 * operator.matvec(np.ones(X.shape[1]))
-    operator.space.ask((), "counts")
+    operator.space.ask((), Shard.counts)
     assert len(made[0]._vectors) <= 3
 
 
@@ -214,7 +209,7 @@ def test_scores_in_a_range_are_distinct():
     y, weight = np.tile([True, False, False, False], 50), np.tile([1.0, 2.0], 100)
     operator, _ = shards(X, y, weight)
     scores = operator.matvec(np.ones(1))
-    ((values, positive, sums),) = operator.space.ask(list(scores.terms), "between", scores.requested, 0.5, 2.5)
+    ((values, positive, sums),) = operator.space.ask(list(scores.terms), Shard.between, scores.requested, 0.5, 2.5)
     assert values.tolist() == [1.0, 2.0, 1.0, 2.0]
     assert positive.tolist() == [False, False, True, True]
     assert sums.tolist() == [100.0, 50.0, 20.0, 10.0]

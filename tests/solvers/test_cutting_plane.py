@@ -13,6 +13,7 @@ from rocmax.losses.base import BoundLoss
 from rocmax.operators import as_operator
 from rocmax.penalties import L2Ball, SquaredL2
 from rocmax.solvers import CCCP, CuttingPlane, SmoothedNewton
+from rocmax.solvers.cutting_plane import minimize_on_simplex
 
 
 def tiny(seed, weighted=False):
@@ -164,6 +165,49 @@ def test_a_negative_loss_is_an_error():
     X, y, _ = sample(1)
     with pytest.raises(ValueError, match=r"requires a loss that is never negative.*got Margin with the value -"):
         CuttingPlane().solve(as_operator(X), Margin(y), SquaredL2(1.0), a_start(X) + 5 * (X[y].mean(0) - X[~y].mean(0)))
+
+
+def test_a_loss_below_zero_by_a_rounding_error_is_none():
+    X, y, _ = sample(1)
+
+    class Rounded(Margin):
+        def value_and_gradient(self, scores):
+            return -1e-12, np.zeros(self.n_samples)
+
+    result = CuttingPlane().solve(as_operator(X), Rounded(y), SquaredL2(1.0))
+    assert result.converged
+    assert abs(result.objective) <= 1e-11
+
+
+@given(st.integers(0, 10**6), st.integers(1, 12), st.integers(1, 6), st.booleans(), st.sampled_from([1e-6, 1.0, 1e6]))
+@settings(max_examples=150, deadline=None)
+def test_the_small_program_is_solved(seed, size, rank, rounded, unit):
+    """Also with dependent and equal cuts, from any start: no vertex lies below the tangent at the solution."""
+    rng = np.random.default_rng(seed)
+    rows, p = rng.standard_normal((size, rank)), rng.standard_normal(size)
+    if rounded:
+        rows, p = np.round(rows), np.round(p)
+    Q, p = unit * rows @ rows.T, unit * p
+    start = rng.dirichlet(np.ones(size)) * (rng.random(size) < 0.5)
+    start = start / start.sum() if start.any() else np.eye(size)[0]
+    values = [0.5 * start @ Q @ start - p @ start]
+    for most in (1, 2, 3, 1000):
+        a = minimize_on_simplex(Q, p, start, most)
+        assert (a >= 0).all()
+        assert a.sum() == pytest.approx(1.0, abs=1e-9)
+        values.append(0.5 * a @ Q @ a - p @ a)
+    scale = np.abs(Q).max() + np.abs(p).max()
+    assert (np.diff(values) <= 1e-9 * scale).all()
+    slope = Q @ a - p
+    assert a @ slope - slope.min() <= 1e-8 * scale
+
+
+def test_the_small_program_ends_on_a_system_that_stays_singular():
+    for start in ([0.3, 0.7], [1.0, 0.0]):
+        found = minimize_on_simplex(np.zeros((2, 2)), np.zeros(2), np.array(start))
+        assert found.sum() == pytest.approx(1.0)
+        assert (found >= 0).all()
+    np.testing.assert_allclose(minimize_on_simplex(np.zeros((3, 3)), np.zeros(3), np.full(3, 1 / 3)), 1 / 3)
 
 
 def test_dependent_cuts_do_not_stop_the_quadratic_program():

@@ -10,7 +10,7 @@ from rocmax import AUCClassifier
 from rocmax.losses import PairwiseHinge, PartialAUCStructural, PartialAUCTight
 from rocmax.operators import MatrixOperator, as_operator
 from rocmax.penalties import L2Ball, SquaredL2
-from rocmax.solvers import OCAS, CuttingPlane, ProjectedSubgradient, ProximalBundle, SmoothedNewton, smoothed_newton
+from rocmax.solvers import OCAS, CuttingPlane, ProjectedSubgradient, ProximalBundle, SmoothedNewton
 
 SOLVERS = [SmoothedNewton(max_iter=100), OCAS(max_iter=200)]
 
@@ -43,8 +43,6 @@ def test_a_large_constant_column_does_not_hide_the_slope_of_others(solver):
 @pytest.mark.parametrize("window", [(0.0, 0.1), (0.5, 1.0)])
 @pytest.mark.parametrize("loss", [PartialAUCStructural, PartialAUCTight])
 def test_scores_and_weights_of_extreme_size(monkeypatch, loss, window):
-    monkeypatch.setattr(smoothed_newton, "_MANY_ROWS", 20)
-    monkeypatch.setattr(smoothed_newton, "_MANY_ROWS_WITH_KINKS", 20)
     monkeypatch.setattr(SmoothedNewton, "_binned", lambda self, bound: bound.binned(4))
     for seed in range(12):
         rng = np.random.default_rng(seed)

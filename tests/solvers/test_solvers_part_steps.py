@@ -1,5 +1,7 @@
 """Steps towards the solution on a part of the rows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,8 +12,7 @@ from helpers.solver_cases import sample, solve, tight
 from rocmax.losses import PartialAUCTight
 from rocmax.operators import MatrixOperator, StandardizedOperator, as_operator
 from rocmax.penalties import SquaredL2
-from rocmax.solvers import SmoothedNewton
-from rocmax.solvers import acceleration as _part_steps
+from rocmax.solvers import SmoothedNewton, acceleration
 from rocmax.solvers.acceleration import draw, inclusion_probabilities, leverage
 from rocmax.solvers.certified import CertifiedRun
 
@@ -73,15 +74,8 @@ def test_leverage_of_a_feature_that_the_sample_of_rows_does_not_show_is_large():
 @pytest.fixture
 def early(monkeypatch):
     """Begin with the first iteration, also on small samples, with a part of a third of the rows."""
-    for name, value in {
-        "_MIN_ROWS": 0,
-        "_AFTER": 1,
-        "_FAR": 0.0,
-        "_SHARE": 0.3,
-        "_LEAST": 20,
-        "_INNER_ITERATIONS": 10,
-    }.items():
-        monkeypatch.setattr(_part_steps, name, value)
+    rules = replace(acceleration.RULES, rows=0, after=1, far=0.0, share=0.3, least=20, iterations=10)
+    monkeypatch.setattr(acceleration, "RULES", rules)
     taken = []
     step = CertifiedRun.part_step
 
@@ -126,7 +120,7 @@ def test_rare_features_need_few_passes(monkeypatch):
     X, y = rare_features()
     loss = PartialAUCTight(max_fpr=1.0, min_tpr=0.9).bind(y)
     by_parts = SmoothedNewton().solve(as_operator(X), loss, SquaredL2(100.0))
-    monkeypatch.setattr(_part_steps, "_MIN_ROWS", np.inf)
+    monkeypatch.setattr(acceleration, "RULES", replace(acceleration.RULES, rows=10**6))
     without = SmoothedNewton().solve(as_operator(X), loss, SquaredL2(100.0))
     assert by_parts.converged
     assert without.converged

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import rocmax
 from helpers.model_files import unpacked
 from helpers.table_twins import calls, churn, passengers
 from rocmax.data import DataError, TableSource
@@ -92,9 +91,9 @@ def test_what_was_advised_is_enough(tmp_path, odd, options, value, form):
     table.to_csv(path, index=False)
     source = path if form == "file" else table
     model = fit_table(source, target="label", **QUICK, **options)
-    assert model.facts["features"] == {"x": "number", "z": "number"}
-    entry = next(column for column in model.facts["columns"] if column["name"] == "x")
-    assert entry["missing"] == (value is None)
+    assert model.facts.features == {"x": "number", "z": "number"}
+    entry = next(column for column in model.facts.columns if column.name == "x")
+    assert entry.missing == (value is None)
     # Later tables are read in the same way, without options, in files and frames.
     scores = predict(model, source)["score"]
     number = pd.to_numeric(table["x"].astype(str).str.strip(), errors="coerce").where(lambda x: x != -999)
@@ -113,7 +112,7 @@ def test_decimal_commas_and_encodings(tmp_path):
     table.to_csv(path, index=False, sep=";", decimal=",", encoding="latin-1")
     options = {"reading": Reading(delimiter=";", decimal=",", encoding="latin-1")}
     model = fit_table(path, target="label", **QUICK, **options)
-    assert model.facts["features"] == {"größe": "number", "stadt": "text"}
+    assert model.facts.features == {"größe": "number", "stadt": "text"}
     np.testing.assert_allclose(
         predict(model, path, reading=Reading(delimiter=";"))["score"], predict(model, table)["score"]
     )
@@ -192,7 +191,7 @@ def test_a_number_of_a_customer_that_repeats_is_not_a_quantity(name, text):
     table[name] = "C" + values.astype(str) if text else values
     heard = []
     model = fit_table(table, target="label", model="linear", tune=False, running=Running(notify=heard.append))
-    left_out = {column["name"]: column["kind"] for column in model.facts["columns"] if not column["used"]}
+    left_out = {column.name: column.kind for column in model.facts.columns if not column.used}
     assert left_out == {name: "identifier"}
     (note,) = (note for note in heard if "left out" in note)
     assert note == (
@@ -200,9 +199,7 @@ def test_a_number_of_a_customer_that_repeats_is_not_a_quantity(name, text):
         f"to keep the rows of a value together: group={name!r}; to use it: columns=Columns(text=[{name!r}])"
     )
     # Each of the proposals works.
-    assert (
-        fit_table(table, target="label", model="linear", tune=False, group=name).facts["columns"][-1]["kind"] == "group"
-    )
+    assert fit_table(table, target="label", model="linear", tune=False, group=name).facts.columns[-1].kind == "group"
     used = plan_columns(table, target="label", columns=Columns(text=name))
     assert {column.name: column.kind for column in used}[name] == "category"
 
@@ -272,8 +269,8 @@ def test_dates_become_numbers(tmp_path, form):
     model = fit_table(tmp_path / "a.csv", target="label", columns=Columns(date="x"), **QUICK)
     parts = ["x year", "x month", "x weekday", "x age in days"]
     parts += ["x hour"] if "%H" in written else []
-    assert set(model.facts["features"]) == {*parts, "z"}
-    assert model.facts["dates"]["x"]["day_first"] is (None if form.startswith("iso") else day_first)
+    assert set(model.facts.features) == {*parts, "z"}
+    assert model.facts.dates["x"].day_first is (None if form.startswith("iso") else day_first)
     by_file = predict(model, tmp_path / "a.csv")["score"]
     np.testing.assert_allclose(predict(model, table)["score"], by_file)
     shown = days.dt.floor("min" if "%H" in written else "D")
@@ -298,12 +295,10 @@ def test_dates_that_cannot_be_used(tmp_path):
 def test_rows_without_a_label():
     table = with_column(RNG.normal(size=400)).astype({"label": object})
     table.loc[[3, 5], "label"] = None
-    with pytest.raises(
-        DataError, match=r"got 2 missing in column 'label'; .*: reading=Reading\(skip_unlabelled=True\)"
-    ):
+    with pytest.raises(DataError, match=r"got 2 missing in column 'label'; .*: reading=Reading\(skip_unlabeled=True\)"):
         fit_table(table, target="label", **QUICK)
-    model = fit_table(table, target="label", reading=Reading(skip_unlabelled=True), **QUICK)
-    assert sum(model.facts["rows"].values()) == 398
+    model = fit_table(table, target="label", reading=Reading(skip_unlabeled=True), **QUICK)
+    assert sum(model.facts.rows.values()) == 398
     assert "2 rows without a label are left out" in model.notes
 
 
@@ -316,7 +311,7 @@ def test_several_files_are_one_table(tmp_path):
     whole = fit_table(tmp_path / "all.csv", target="label", **QUICK)
     for several in (tmp_path / "part-*.csv", [tmp_path / "part-0.csv", str(tmp_path / "part-1.csv")]):
         model = fit_table(several, target="label", **QUICK)
-        assert model.facts["features"] == {"x": "text", "z": "number"}
+        assert model.facts.features == {"x": "text", "z": "number"}
         assert model.held_out == whole.held_out
         np.testing.assert_array_equal(predict(model, several), predict(whole, tmp_path / "all.csv"))
         assert evaluate(model, several).rows == evaluate(whole, tmp_path / "all.csv").rows
@@ -387,15 +382,3 @@ def test_a_comparison_has_the_same_plan():
     assert any(
         "'called' is left out (date)" in note and "columns=Columns(date=['called'])" in note for note in found.notes
     )
-
-
-def test_model_files_of_earlier_versions_are_still_used(tmp_path):
-    table = with_column(RNG.normal(size=400))
-    model = fit_table(table, target="label", **QUICK)
-    known = {"columns", "reading", "parsed", "dates", "ids", "label_type", "calibration", "shares", "offset"}
-    old = {key: value for key, value in model.facts.items() if key not in known}
-    rocmax.save(model.model, tmp_path / "old.rocmax", about=old)
-    again = load_model(tmp_path / "old.rocmax")
-    assert predict(again, table)["label"].isin(["0", "1"]).all()
-    with pytest.raises(ParameterError, match="proba requires a model with calibrated probabilities"):
-        predict(again, table, proba=True)

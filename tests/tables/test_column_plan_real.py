@@ -74,7 +74,7 @@ REAL = {
     "german": ("german-credit.csv.gz", {"target": "risk", "positive": 2}, GERMAN),
     "horse": (
         "horse-colic.csv.gz",
-        {"target": "c23", "positive": 2, "reading": Reading(na="?", skip_unlabelled=True)},
+        {"target": "c23", "positive": 2, "reading": Reading(na="?", skip_unlabeled=True)},
         HORSE,
     ),
 }

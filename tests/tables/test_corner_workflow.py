@@ -19,13 +19,13 @@ from rocmax.tables import (
     Limits,
     ParameterError,
     Running,
-    TableModel,
     compare_models,
     evaluate,
     fit_table,
     write_report,
 )
 from rocmax.tables.evaluate import row_notes
+from rocmax.tables.options import check_limits
 from rocmax.tables.tune import make_classifier
 
 # No model for this table reaches it.
@@ -56,7 +56,7 @@ def test_the_threshold_reaches_the_floor_on_the_held_out_rows(table, screening):
     assert isinstance(classifier, PartialAUCClassifier)
     assert (classifier.min_fpr, classifier.max_fpr, classifier.min_tpr) == (0.0, 1.0, 0.8)
     assert repr(screening) == "TableModel('linear', positive='fraud', min_tpr=0.8)"
-    assert screening.facts["measure"] == "partial_auc"
+    assert screening.facts.measure == "partial_auc"
     held_out = table.iloc[screening.held_out_rows]
     result = evaluate(screening, held_out)
     assert 0.8 <= result.threshold["tpr"] < 0.8 + 1 / result.rows["positive"]
@@ -85,22 +85,22 @@ def test_the_two_way_partial_auc_is_another_name_for_the_partial_auc_with_both_l
         fit_table(table, limits=Limits(min_tpr=0.5, measure=measure), max_fpr=0.3, **GOAL)
         for measure in ("partial_auc", "two_way_partial_auc")
     )
-    assert two.facts["measure"] == "partial_auc"
+    assert two.facts.measure == "partial_auc"
     assert one.held_out == two.held_out
 
 
 def test_every_model_takes_the_floor():
     folds = [(np.arange(8), np.arange(8))]
-    tuned = make_classifier("linear", (0.0, 1.0), "1", 0, folds=folds, min_tpr=0.9)
+    tuned = make_classifier("linear", check_limits(Limits(min_tpr=0.9)), "1", 0, folds)
     assert isinstance(tuned, PartialAUCClassifierCV)
     assert (tuned.max_fpr, tuned.min_tpr) == (1.0, 0.9)
-    boosted = make_classifier("boosted", (0.0, 0.2), "1", 0, min_tpr=0.5)
+    boosted = make_classifier("boosted", check_limits(Limits(0.2, min_tpr=0.5)), "1", 0)
     assert (boosted.measure, boosted.max_fpr, boosted.min_tpr) == ("partial_auc", 0.2, 0.5)
 
 
 def test_the_guarantee_is_for_the_floor(table):
     model = fit_table(table, limits=Limits(min_tpr=0.7), confidence=0.9, test_size=0.5, **GOAL)
-    assert model.facts["violation_bound"] <= 0.1
+    assert model.facts.violation_bound <= 0.1
     with pytest.raises(
         ValueError, match=r"true-positive rate of at least 0.99 .* requires at least 299 held-out posit"
     ):
@@ -131,14 +131,6 @@ def test_bad_parameters(table, options, message):
     if "confidence" not in options:
         with pytest.raises(ParameterError):
             compare_models(table, models=["linear"], target="label", positive="fraud", tune=False, **options)
-
-
-def test_a_model_saved_before_there_was_a_floor(table):
-    model = fit_table(table, max_fpr=0.1, **GOAL)
-    older = TableModel(model.model, {key: value for key, value in model.facts.items() if key != "min_tpr"})
-    held_out = table.iloc[model.held_out_rows]
-    assert repr(older) == repr(model)
-    assert evaluate(older, held_out).to_dict() == evaluate(model, held_out).to_dict()
 
 
 def test_the_page_is_about_the_floor(table, screening, tmp_path):
@@ -183,7 +175,7 @@ def test_few_positives_above_the_floor_are_noted(table):
     ],
 )
 def test_notes_of_few_rows_beyond_a_limit(rates, expected):
-    notes = row_notes(np.arange(70) < 30, *rates)
+    notes = row_notes(np.arange(70) < 30, Limits(rates[0], min_tpr=rates[1]))
     assert len(notes) == len(expected)
     for note, text in zip(notes, expected, strict=True):
         assert text in note

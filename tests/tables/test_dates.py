@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import rocmax
 from rocmax.data import DataError
 from rocmax.tables import Columns, Reading, evaluate, fit_table, load_model, plan_columns, predict, write_report
-from rocmax.tables.read import feature_options, model_features, read_training, reading_for, table_source
+from rocmax.tables.read import Schema, read_training
 
 QUICK = {"model": "logistic", "tune": False}
 # How a date is written; the order of day and month in dates that end with the year, if any.
@@ -81,16 +80,15 @@ def test_every_pair_of_forms_gives_the_true_dates_or_a_refusal(training_days, da
             read_training(table, Columns(target="label", date="when"))
         return
     training = read_training(table, Columns(target="label", date="when"))
-    assert training.dates["when"]["day_first"] is order
-    facts = {"features": training.kinds, "dates": training.dates, "reading": training.reading}
-    source = table_source(facts, table_of(written(days, other)))
-    columns = source.read(**feature_options(facts, "the model", source)).X
+    assert training.schema.dates["when"].day_first is order
+    source = training.schema.open(table_of(written(days, other)), Reading())
+    columns = source.read(**training.schema.read_options("the model", source)).X
     if later_order not in (None, order):
         if order is None or any(day.day > 12 for day in days):
             with pytest.raises(DataError, match="column 'when' must have dates"):
-                model_features(facts, columns, source)
+                training.schema.features_of(columns, source)
         return  # nothing but early days in the other order, which their values cannot show
-    X = model_features(facts, columns, source)
+    X = training.schema.features_of(columns, source)
     latest = max(training_days)
     truth = {
         "when year": [day.year for day in days],
@@ -114,7 +112,7 @@ def test_a_column_with_both_orders_is_refused_with_lines_and_values(tmp_path):
 @pytest.mark.parametrize("use", [predict, evaluate, write_report])
 def test_a_later_table_with_the_other_order_is_refused_with_line_and_value(tmp_path, use):
     model = fit_table(table_of(written(some_days(), "%d/%m/%Y")), target="label", columns=Columns(date="when"), **QUICK)
-    assert model.facts["dates"]["when"]["day_first"] is True
+    assert model.facts.dates["when"].day_first is True
     path = tmp_path / "b.csv"
     table_of(["2024-01-02", "03/04/2024", *["08/14/2024"] * 10]).to_csv(path, index=False)
     message = r"must have dates with the day first; got '08/14/2024' in .*b.csv, line 4, with the month first"
@@ -152,7 +150,7 @@ def test_dates_that_fit_both_orders_need_a_word_or_dots(tmp_path):
         model = fit_table(table, target="label", columns=Columns(date="when"), **QUICK, **said)
         model.save(tmp_path / "m.rocmax")
         again = load_model(tmp_path / "m.rocmax")
-        assert again.facts["dates"]["when"]["day_first"] is True
+        assert again.facts.dates["when"].day_first is True
         pd.testing.assert_frame_equal(predict(again, table), predict(again, expected))
         noted = [note for note in model.notes if "the day is taken to be first" in note]
         assert len(noted) == (0 if said else 1)
@@ -170,7 +168,7 @@ def test_a_date_is_no_number_with_separators(tmp_path):
     kinds = {column.name: column.kind for column in plan_columns(tmp_path / "a.csv", target="label", **options)}
     assert kinds == {"when": "date", "z": "number", "amount": "number"}
     model = fit_table(tmp_path / "a.csv", target="label", columns=Columns(date="when"), **QUICK, **options)
-    assert {"when year", "when month", "amount"} <= set(model.facts["features"])
+    assert {"when year", "when month", "amount"} <= set(model.facts.features)
     truth = table.assign(
         when=pd.to_datetime(pd.Series(days)), amount=[1000 * (1 + i) + 7 * i % 1000 + 0.5 for i in range(len(days))]
     )
@@ -194,19 +192,11 @@ def test_a_number_is_no_date():
         fit_table(numbers, target="label", columns=Columns(date="when"), **QUICK)
 
 
-def test_models_without_a_stored_order_still_load(tmp_path):
-    table = table_of(written(some_days(), "%Y-%m-%d"))
-    model = fit_table(table, target="label", columns=Columns(date="when"), **QUICK)
-    entry = {key: value for key, value in model.facts["dates"]["when"].items() if key != "day_first"}
-    old = {**model.facts, "dates": {"when": entry}, "reading": {"decimal": ".", "thousands": None, "na": []}}
-    rocmax.save(model.model, tmp_path / "old.rocmax", about=old)
-    pd.testing.assert_frame_equal(predict(load_model(tmp_path / "old.rocmax"), table), predict(model, table))
-
-
 def test_the_options_of_a_model_fill_in_what_is_not_given():
-    facts = {"reading": {"decimal": ",", "thousands": ".", "na": ["?"], "skip_unlabelled": True}, "zero_based": True}
-    found = reading_for(facts, Reading(na="-"))
+    reading = Reading(decimal=",", thousands=".", na=("?",), skip_unlabeled=True)
+    schema = Schema(positive="1", negative="0", reading=reading, zero_based=True)
+    found = schema.read_as(Reading(na="-"))
     assert (found.decimal, found.thousands, found.na) == (",", ".", ("?", "-"))
-    assert (found.skip_unlabelled, found.zero_based) == (True, True)
-    other = reading_for(facts, Reading(decimal=".", skip_unlabelled=False, zero_based=False))
-    assert (other.decimal, other.thousands, other.skip_unlabelled, other.zero_based) == (".", None, False, False)
+    assert (found.skip_unlabeled, found.zero_based) == (True, True)
+    other = schema.read_as(Reading(decimal=".", skip_unlabeled=False, zero_based=False))
+    assert (other.decimal, other.thousands, other.skip_unlabeled, other.zero_based) == (".", None, False, False)

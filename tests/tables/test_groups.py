@@ -12,10 +12,9 @@ import rocmax
 from rocmax import FPRThresholdClassifier
 from rocmax.cli.app import app
 from rocmax.data import DataError
-from rocmax.metrics import delong_interval
+from rocmax.metrics import delong_interval, positive_scores
 from rocmax.report.page import worth_rows
 from rocmax.tables import Limits, evaluate, fit_table, load_model, write_report
-from rocmax.tables.tune import positive_scores
 
 OPTIONS = {"target": "label", "positive": "fraud", "model": "linear", "tune": False}
 
@@ -38,8 +37,8 @@ def test_the_guarantee_of_a_fit_is_for_groups(rate):
     fitted = fit_table(table, **OPTIONS, max_fpr=0.1, confidence=0.9, group="customer", limits=Limits(rate=rate))
     held_out = table.iloc[fitted.held_out_rows]
     assert set(held_out.customer).isdisjoint(table.drop(held_out.index).customer)
-    assert fitted.facts["group"] == "customer"
-    assert fitted.facts["held_out_groups"] == held_out.customer.nunique() == 100
+    assert fitted.facts.group == "customer"
+    assert fitted.facts.held_out_groups == held_out.customer.nunique() == 100
     pipeline = fitted.model.estimator_
     chosen = FPRThresholdClassifier(pipeline, 0.1, confidence=0.9, cv="prefit", pos_label="fraud", rate=rate)
     chosen.fit(held_out[["a", "b"]], held_out.label.to_numpy(), groups=held_out.customer.to_numpy())
@@ -178,5 +177,5 @@ def test_scores_of_the_model_are_those_of_its_threshold():
     table = customers()
     fitted = fit_table(table, **OPTIONS, max_fpr=0.1, confidence=0.9, group="customer")
     X = table[["a", "b"]]
-    scores = positive_scores(fitted.model, X, "fraud")
+    scores = positive_scores(fitted.model, X, pos_label="fraud")
     np.testing.assert_array_equal(scores > 0, fitted.model.predict(X) == "fraud")

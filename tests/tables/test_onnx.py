@@ -13,24 +13,23 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rocmax
-from helpers.tables import payments
-from rocmax.tables import Columns, Reading, fit_table, predict
+from helpers.tables import payments, training_of
+from rocmax.metrics import positive_scores
+from rocmax.tables import Columns, Limits, Reading, fit_table, predict
 from rocmax.tables.columns import date_features
-from rocmax.tables.fit import FitSettings, fit_rows, make_facts
+from rocmax.tables.fit import FitSettings, evaluated, fit_rows
 from rocmax.tables.onnx import SPACES, export_file, to_onnx
-from rocmax.tables.preprocess import column_kinds
-from rocmax.tables.read import Training, make_target
-from rocmax.tables.tune import MODELS, PACKAGES, positive_scores
+from rocmax.tables.tune import MODELS, PACKAGES
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
 
 def fitted(X, labels, positive, name, window):
-    kinds = None if scipy.sparse.issparse(X) else column_kinds(X)
-    training = Training(X, make_target(labels, positive), None, kinds)
-    settings = FitSettings(window, "partial_auc", name, None, 0.3, 0, tune=False)
-    found = fit_rows(training, settings)
-    return found.model, make_facts(training, settings, "label", found)
+    training = training_of(X, labels, positive)
+    limits = Limits(window[1], min_fpr=window[0], measure="partial_auc")
+    settings = FitSettings(limits, name, 0.3, 0, tune=False)
+    made = evaluated(training, settings, fit_rows(training, settings), [], lambda note: None)
+    return made.model, made.facts
 
 
 def feed(X, features):
@@ -48,12 +47,12 @@ def test_mixed_tables(tmp_path, name, positive, window):
     frame["city"] = [f"town {i % 90}" for i in range(500)]  # more categories than are kept
     X = frame[["amount", "age", "country", "<script>alert(1)</script>", "city"]]
     model, about = fitted(X, frame["label"].to_numpy(), positive, name, window)
-    rocmax.save(model, tmp_path / "m.rocmax", about=about)
+    rocmax.save(model, tmp_path / "m.rocmax", about=about.to_dict())
     export_file(tmp_path / "m.rocmax", tmp_path / "m.onnx")
     new = pd.concat([X, X.head(2).assign(city="unseen", country="XX"), X.head(2).assign(city=None, age=np.nan)])
     session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
-    scores, labels = session.run(["score", "label"], feed(new, about["features"]))
-    np.testing.assert_allclose(scores, positive_scores(model, new, positive), rtol=1e-9, atol=1e-12)
+    scores, labels = session.run(["score", "label"], feed(new, about.features))
+    np.testing.assert_allclose(scores, positive_scores(model, new, pos_label=positive), rtol=1e-9, atol=1e-12)
     assert labels.tolist() == model.predict(new).tolist()
     assert (tmp_path / "m.onnx").stat().st_size < 7000
 
@@ -63,8 +62,8 @@ def test_tables_of_one_kind(columns):
     frame = payments(300)
     model, about = fitted(frame[columns], frame["label"].to_numpy(), "fraud", "auc", (0.0, 0.2))
     session = onnxruntime.InferenceSession(to_onnx(model, about).SerializeToString())
-    scores, _ = session.run(None, feed(frame[columns], about["features"]))
-    np.testing.assert_allclose(scores, positive_scores(model, frame[columns], "fraud"), rtol=1e-9, atol=1e-12)
+    scores, _ = session.run(None, feed(frame[columns], about.features))
+    np.testing.assert_allclose(scores, positive_scores(model, frame[columns], pos_label="fraud"), rtol=1e-9, atol=1e-12)
 
 
 def test_sparse_rows():
@@ -74,7 +73,7 @@ def test_sparse_rows():
     model, about = fitted(X, y.astype(int), "1", "auto", (0.0, 0.2))
     session = onnxruntime.InferenceSession(to_onnx(model, about).SerializeToString())
     scores, labels = session.run(None, {"X": X.toarray()})
-    np.testing.assert_allclose(scores, positive_scores(model, X, "1"), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(scores, positive_scores(model, X, pos_label="1"), rtol=1e-9, atol=1e-12)
     assert labels.tolist() == model.predict(X).tolist()
 
 
@@ -145,9 +144,9 @@ def fields(model, frame):
     """The inputs of a graph from the fields of a csv file, with the features of dates that the model computes."""
     found = {}
     days = pd.to_datetime(frame["day"])
-    for name, kind in model.facts["features"].items():
+    for name, kind in model.facts.features.items():
         if name.startswith("day "):
-            parts = date_features("day", days, pd.Timestamp(model.facts["dates"]["day"]["reference"]))
+            parts = date_features("day", days, pd.Timestamp(model.facts.dates["day"].reference))
             found[name] = parts[name][:, np.newaxis]
         elif kind == "text":
             found[name] = frame[[name]].to_numpy(dtype=object)
@@ -194,7 +193,7 @@ def test_every_model_of_fit_is_exported(name):
     table = payments(400).drop(columns=["customer", "since"])
     model = fit_table(table, target="label", positive="fraud", model=name, tune=False)
     session = onnxruntime.InferenceSession(to_onnx(model.model, model.facts).SerializeToString())
-    inputs = feed(table, model.facts["features"])
+    inputs = feed(table, model.facts.features)
     assert session.run(["label"], inputs)[0].tolist() == predict(model, table)["label"].tolist()
 
 
@@ -229,8 +228,8 @@ def test_additive_models_of_columns_with_few_values():
     X = frame[["amount", "age", "empty", "two", "huge"]]
     model, about = fitted(X, frame["label"].to_numpy(), "fraud", "additive", (0.0, 0.2))
     session = onnxruntime.InferenceSession(to_onnx(model, about).SerializeToString())
-    scores, labels = session.run(None, feed(X, about["features"]))
-    np.testing.assert_allclose(scores, positive_scores(model, X, "fraud"), rtol=1e-9, atol=1e-12)
+    scores, labels = session.run(None, feed(X, about.features))
+    np.testing.assert_allclose(scores, positive_scores(model, X, pos_label="fraud"), rtol=1e-9, atol=1e-12)
     assert labels.tolist() == model.predict(X).tolist()
 
 

@@ -7,12 +7,13 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
-from helpers.tables import payments
+from helpers.tables import column_kinds, make_model, payments
 from rocmax.data import DataError
+from rocmax.metrics import positive_scores
 from rocmax.tables import ParameterError
-from rocmax.tables.preprocess import column_kinds, preprocessing
+from rocmax.tables.preprocess import common_levels, preprocessing
 from rocmax.tables.read import known_target, make_target
-from rocmax.tables.tune import make_classifier, make_model, positive_scores
+from rocmax.tables.tune import NO_LIMIT, make_classifier
 
 
 @pytest.mark.parametrize(
@@ -59,43 +60,34 @@ def test_labels_for_a_model_that_knows_its_classes():
         known_target(np.array([0, 0]), "1", "0")
 
 
-def test_kinds_of_columns():
-    frame = pd.DataFrame(
-        {"n": [1.0, np.nan], "t": ["a", None], "d": pd.to_datetime(["2020-01-01"] * 2), "e": [np.nan] * 2}
-    )
-    assert column_kinds(frame) == {"n": "number", "t": "text", "e": "number"}
-
-
 @pytest.mark.parametrize("name", ["linear", "additive", "auc", "logistic", "svm", "lightgbm"])
 def test_scores_speak_for_the_positive_class(name):
     frame = payments(400)
     X, y = frame[["amount", "age", "country", "<script>alert(1)</script>"]], frame["label"].to_numpy()
     for positive in ("fraud", "ok"):
-        scores = positive_scores(make_model(name, column_kinds(X), (0.0, 0.2), positive, 0).fit(X, y), X, positive)
+        scores = positive_scores(make_model(name, X, positive, 0.2).fit(X, y), X, pos_label=positive)
         assert np.mean(scores[y == positive]) > np.mean(scores[y != positive])
 
 
 def test_preprocessing_learns_from_the_training_rows_only():
     frame = payments(400)
     X, y = frame[["amount", "age", "country"]], frame["label"].to_numpy()
-    model = make_model("logistic", column_kinds(X[:200]), (0.0, 1.0), "fraud", 0).fit(X[:200], y[:200])
+    model = make_model("logistic", X[:200], "fraud").fit(X[:200], y[:200])
     numbers = model.named_steps["table"].named_transformers_["numbers"]
     assert numbers.steps[0][1].statistics_ == pytest.approx(X[:200][["amount", "age"]].median())
     filled = X[:200][["amount", "age"]].fillna(X[:200][["amount", "age"]].median())
     assert numbers.steps[1][1].mean_ == pytest.approx(filled.mean())
 
 
-def test_unknown_models_and_missing_packages(monkeypatch):
-    with pytest.raises(ValueError, match=r"one of linear, additive, .*; got 'forest'"):
-        make_classifier("forest", (0.0, 1.0), "1", 0)
+def test_missing_packages(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "lightgbm", None)
     with pytest.raises(ImportError, match=r"rocmax\[boost\]"):
-        make_classifier("lightgbm", (0.0, 1.0), "1", 0)
+        make_classifier("lightgbm", NO_LIMIT, "1", 0)
 
 
 def test_preprocessing_matches_columns_by_name():
     X = pd.DataFrame({"t": ["a", "b", "a"], "n": [1.0, np.nan, 4.0], "u": ["x", None, "y"], "m": [3.0, 1.0, 2.0]})
-    table = preprocessing(column_kinds(X)).fit(X)
+    table = preprocessing(column_kinds(X), common_levels(X, column_kinds(X))).fit(X)
     expected = scipy.sparse.csr_array(table.transform(X)).toarray()
     found = scipy.sparse.csr_array(table.transform(X[["m", "u", "n", "t"]].assign(other=1.0))).toarray()
     np.testing.assert_array_equal(found, expected)

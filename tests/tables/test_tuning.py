@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,16 +11,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from helpers.tables import loud, payments
+from helpers.tables import loud, make_model, payments, training_of
 from rocmax import metrics
 from rocmax.linear.auc import AUCClassifier
 from rocmax.linear.partial_auc import PartialAUCClassifierCV
 from rocmax.metrics import make_scorer
+from rocmax.tables import Limits
 from rocmax.tables import tune as tuning
 from rocmax.tables.fit import FitSettings, fit_rows
-from rocmax.tables.preprocess import column_kinds
-from rocmax.tables.read import Training, make_target
-from rocmax.tables.tune import fit_tuned, make_model, tuning_splits
+from rocmax.tables.tune import RULES, fit_tuned, tuning_splits
 
 
 @settings(deadline=None, max_examples=100)
@@ -32,7 +33,7 @@ from rocmax.tables.tune import fit_tuned, make_model, tuning_splits
 def test_folds_are_apart_and_have_both_classes(positive, n_groups, seed):
     rng = np.random.default_rng(0)
     groups = None if n_groups is None else rng.integers(0, n_groups, positive.size)
-    for train, test in tuning_splits(positive, groups, (0.0, 0.1), seed):
+    for train, test in tuning_splits(positive, groups, Limits(0.1), seed):
         assert np.intersect1d(train, test).size == 0
         assert all(0 < positive[part].sum() < part.size for part in (train, test))
         assert groups is None or not set(groups[train]) & set(groups[test])
@@ -40,7 +41,7 @@ def test_folds_are_apart_and_have_both_classes(positive, n_groups, seed):
 
 def test_every_row_is_left_out_as_often_as_every_other():
     positive = np.arange(200) % 5 == 0
-    splits = tuning_splits(positive, None, (0.0, 0.1), 0)
+    splits = tuning_splits(positive, None, Limits(0.1), 0)
     assert len(splits) == 10
     assert np.bincount(np.concatenate([test for _, test in splits])).tolist() == [2] * 200
     assert all(train.size == 160 for train, _ in splits)
@@ -48,13 +49,13 @@ def test_every_row_is_left_out_as_often_as_every_other():
 
 @pytest.mark.parametrize(("n_rows", "n_folds"), [(5_000, 10), (5_001, 5), (20_000, 5), (20_001, 3)])
 def test_more_rows_fewer_folds(n_rows, n_folds):
-    assert len(tuning_splits(np.arange(n_rows) % 2 == 0, None, (0.0, 0.1), 0)) == n_folds
+    assert len(tuning_splits(np.arange(n_rows) % 2 == 0, None, Limits(0.1), 0)) == n_folds
 
 
 @pytest.mark.parametrize(("width", "most"), [(1.0, 20_000), (0.1, 20_000), (0.01, 30_000), (0.001, 300_000)])
 def test_a_fold_of_a_large_table_keeps_the_rare_class_and_the_window(width, most):
     positive = np.arange(1_000_000) % 200 == 0
-    for train, test in tuning_splits(positive, None, (0.1, 0.1 + width) if width < 1 else (0.0, 1.0), 0):
+    for train, test in tuning_splits(positive, None, Limits(0.1 + width, min_fpr=0.1) if width < 1 else Limits(), 0):
         assert positive[train].sum() in (3333, 3334)
         assert abs((~positive[train]).sum() - most) <= 1
         assert test.size in (333_333, 333_334)
@@ -62,15 +63,15 @@ def test_a_fold_of_a_large_table_keeps_the_rare_class_and_the_window(width, most
 
 
 def test_too_few_rows_are_not_split():
-    assert tuning_splits(np.array([True, False, False]), None, (0.0, 0.1), 0) == []
-    assert tuning_splits(np.arange(9) % 2 == 0, np.zeros(9), (0.0, 0.1), 0) == []
+    assert tuning_splits(np.array([True, False, False]), None, Limits(0.1), 0) == []
+    assert tuning_splits(np.arange(9) % 2 == 0, np.zeros(9), Limits(0.1), 0) == []
 
 
 def test_the_grid_is_searched_as_by_hand():
     frame = payments(400)
     X, labels = frame[["amount", "age", "country"]], frame["label"].to_numpy()
-    model, grid = make_model("auc", column_kinds(X), (0.0, 1.0), "fraud", 0), {"C": [0.1, 1.0, 10.0]}
-    splits = tuning_splits(labels == "fraud", None, (0.0, 1.0), 0)
+    model, grid = make_model("auc", X, "fraud"), {"C": [0.1, 1.0, 10.0]}
+    splits = tuning_splits(labels == "fraud", None, Limits(), 0)
     fitted, facts, by_fold = fit_tuned(model, X, labels, splits, make_scorer("roc_auc", pos_label="fraud"), grid)
     rows = model.named_steps["table"].fit_transform(X)
     means = {}
@@ -89,15 +90,18 @@ def test_the_grid_is_searched_as_by_hand():
 
 
 def training(frame, positive, groups=None):
-    X = frame.drop(columns="label")
-    return Training(X, make_target(frame["label"].to_numpy(), positive), groups, column_kinds(X))
+    return training_of(frame.drop(columns="label"), frame["label"], positive, groups)
+
+
+def fit_settings(max_fpr, model, measure="partial_auc", tune=True):
+    return FitSettings(Limits(max_fpr, measure=measure), model, 0.25, 0, tune)
 
 
 @pytest.mark.parametrize(
     ("model", "measure"), [("linear", "partial_auc"), ("additive", "tpr_at_fpr"), ("svm", "partial_auc")]
 )
 def test_rows_held_out_do_not_enter_the_fit(model, measure):
-    frame, options = loud(600), FitSettings((0.0, 0.1), measure, model, None, 0.25, 0)
+    frame, options = loud(600), fit_settings(0.1, model, measure)
     found = fit_rows(training(frame, "1"), options)
     spoiled = frame.copy()
     spoiled.loc[found.test, ["a", "b", "c", "d"]] = 1e3 * np.random.default_rng(0).normal(size=(found.test.size, 4))
@@ -113,7 +117,7 @@ def test_tuning_finds_what_one_strength_misses():
     frame, new = loud(3000), loud(30_000, 1)
     reached = {}
     for tune in (False, True):
-        found = fit_rows(training(frame, "1"), FitSettings((0.0, 0.01), "partial_auc", "linear", None, 0.25, 0, tune))
+        found = fit_rows(training(frame, "1"), fit_settings(0.01, "linear", tune=tune))
         scores = found.model.decision_function(new.drop(columns="label"))
         reached[tune] = metrics.partial_auc_score(new["label"], scores, max_fpr=0.01)
     assert reached[True] > 0.1
@@ -124,13 +128,12 @@ def test_tuning_finds_what_one_strength_misses():
 
 
 def test_a_large_table_is_tuned_on_a_part_of_it(monkeypatch):
-    monkeypatch.setattr(tuning, "MAX_ROWS", 200)
-    monkeypatch.setattr(tuning, "MAX_IN_WINDOW", 1)
+    monkeypatch.setattr(tuning, "RULES", replace(RULES, max_rows=200, max_in_window=1))
     frame = loud(3000)
     grouped = training(frame, "1", pd.Series(np.arange(3000) // 3).astype(str).to_numpy())
-    found = fit_rows(grouped, FitSettings((0.0, 0.05), "partial_auc", "linear", None, 0.25, 0))
+    found = fit_rows(grouped, fit_settings(0.05, "linear"))
     # About 225 positives in the training rows, 180 in a fold of five, and 200 of the others.
     assert 360 <= found.tuning["rows in a fold"] <= 400
-    found = fit_rows(grouped, FitSettings((0.0, 0.05), "partial_auc", "logistic", None, 0.25, 0))
+    found = fit_rows(grouped, fit_settings(0.05, "logistic"))
     assert 360 <= found.tuning["rows in a fold"] <= 400
     assert found.tuning["chosen"]["C"] in found.tuning["tried"]["C"]

@@ -7,6 +7,7 @@ import json
 import pickle
 import sys
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -23,9 +24,7 @@ from typer.testing import CliRunner
 import rocmax
 from helpers.tables import SCRIPT, payments
 from rocmax import metrics
-from rocmax._support import Message, Parameter, render
 from rocmax.cli.app import app
-from rocmax.cli.screen import as_flag
 from rocmax.data import DataError
 from rocmax.data import read as _csv
 from rocmax.linear.auc import AUCClassifier
@@ -107,14 +106,14 @@ def test_the_form_of_the_table_does_not_matter(made, tmp_path, form):
     found = fit_table(table, model="linear", tune=False, **GOAL)
     np.testing.assert_allclose(coef(found), coef(expected), rtol=1e-12)
     assert found.held_out == pytest.approx(expected.held_out)
-    assert found.facts["features"] == expected.facts["features"]
+    assert found.facts.features == expected.facts.features
 
 
 def test_labels_that_are_not_text():
     table = frame().assign(label=lambda t: t["label"] == "fraud")
     for positive in (None, True, "True", "true"):
         model = fit_table(table, tune=False, **{**GOAL, "positive": positive})
-        assert (model.positive, model.facts["negative"]) == ("True", "False")
+        assert (model.positive, model.facts.negative) == ("True", "False")
     numbers = table.assign(label=table["label"].astype(int))
     for positive in (1, 1.0, "1", None):
         assert fit_table(numbers, tune=False, **{**GOAL, "positive": positive}).positive == "1"
@@ -126,7 +125,7 @@ def test_an_svmlight_file(tmp_path):
     X = (rng.normal(size=(200, 5)) + y[:, None]) * (rng.random((200, 5)) < 0.6)
     dump_svmlight_file(X, y.astype(int), str(tmp_path / "a.svm"), zero_based=False)
     model = fit_table(tmp_path / "a.svm", max_fpr=0.2, tune=False)
-    assert model.facts["features"] is None
+    assert model.facts.features is None
     assert len(predict(model, tmp_path / "a.svm")) == 200
     assert evaluate(model, tmp_path / "a.svm").rows == {"positive": 50, "negative": 150}
     with pytest.raises(DataError, match="the model was fitted to an svmlight file, but the table has named columns"):
@@ -152,8 +151,6 @@ def test_a_model_is_a_classifier_of_tables(made):
     assert model.predict(table).tolist() == found["label"].tolist()
     assert np.array_equal(model.predict(table) == "fraud", scores > 0)
     np.testing.assert_allclose(model.predict_proba(table), np.column_stack([found.probability, 1 - found.probability]))
-    older = TableModel(model.model, {key: value for key, value in model.facts.items() if key != "calibration"})
-    assert not hasattr(older, "predict_proba")
 
 
 @pytest.mark.parametrize("kind", [int, float, bool])
@@ -179,7 +176,7 @@ def test_a_model_in_a_notebook(made):
     ):
         assert text in page
     assert SCRIPT not in page
-    marked = TableModel(model.model, {**model.facts, "positive": SCRIPT}, notes=[SCRIPT], path=folder / SCRIPT)
+    marked = TableModel(model.model, replace(model.facts, positive=SCRIPT), notes=[SCRIPT], path=folder / SCRIPT)
     assert SCRIPT not in marked._repr_html_()
     model.save(folder / "shown.rocmax")
     assert str(folder / "shown.rocmax") in load_model(folder / "shown.rocmax")._repr_html_()
@@ -201,18 +198,18 @@ def test_a_report_of_a_model_from_python(made):
 def test_a_model_and_its_facts(made, tmp_path):
     folder, model = made
     assert repr(model) == "TableModel('linear', positive='fraud', max_fpr=0.1)"
-    assert model.facts["rows"] == {"train": 300, "held out": 100}
+    assert model.facts.rows == {"train": 300, "held out": 100}
     assert model.held_out_rows.size == 100
     assert model.held_out["low"] <= model.held_out["value"] <= model.held_out["high"]
     # Scores have the threshold of the classifier subtracted, so that it is zero on their scale.
-    assert (model.threshold, model.facts["offset"]) == (0.0, model.model.threshold_)
+    assert (model.threshold, model.facts.offset) == (0.0, model.model.threshold_)
     few, narrow = model.notes
     assert few == "only 14 positive held-out rows: the measure is uncertain"
     assert narrow.endswith("may be too narrow: its region contains about 8.6 negatives; at least 10 are needed")
     model.save(tmp_path / "mine.rocmax")
     again = load_model(tmp_path / "mine.rocmax")
     assert again.name == "mine"
-    assert again.facts == json.loads(json.dumps(model.facts))
+    assert again.facts == model.facts
     assert again.held_out_rows is None
     pd.testing.assert_frame_equal(predict(again, folder / "test.csv"), predict(model, folder / "test.csv"))
 
@@ -285,15 +282,14 @@ def test_linear_is_decided_once():
     X, y = frame()[["amount", "age"]], frame()["label"].to_numpy()
     kinds = {"amount": "number", "age": "number"}
     cases = [
-        ((0.0, 1.0), "roc_auc", True, AUCClassifier),
-        ((0.0, 0.1), "partial_auc", True, PartialAUCClassifierCV),
-        ((0.0, 0.1), "tpr_at_fpr", True, PartialAUCClassifier),
-        ((0.0, 0.1), "partial_auc", False, PartialAUCClassifier),
+        (1.0, "roc_auc", True, AUCClassifier),
+        (0.1, "partial_auc", True, PartialAUCClassifierCV),
+        (0.1, "tpr_at_fpr", True, PartialAUCClassifier),
+        (0.1, "partial_auc", False, PartialAUCClassifier),
     ]
-    for window, measure, tune, kind in cases:
-        model = TunedPipeline("linear", kinds=kinds, window=window, measure=measure, positive="fraud", tune=tune).fit(
-            X, y
-        )
+    for max_fpr, measure, tune, kind in cases:
+        limits = Limits(max_fpr, measure=measure)
+        model = TunedPipeline("linear", kinds=kinds, limits=limits, positive="fraud", tune=tune).fit(X, y)
         assert type(model.pipeline_.named_steps["model"]) is kind
         assert (model.tuning_ is not None) == tune
 
@@ -372,7 +368,7 @@ def test_fits_are_those_of_the_command_line(made, tmp_path):
     done = invoke("fit", folder / "train.csv", *options, "--json", "--out", tmp_path / "cli.rocmax")
     settings = {"model": "linear", "confidence": 0.9, "random_state": 3, "test_size": 0.3}
     model = fit_table(folder / "train.csv", **settings, **GOAL)
-    assert plain(json.loads(done.stdout)) == plain(json.loads(json.dumps(model.facts)))
+    assert plain(json.loads(done.stdout)) == plain(json.loads(json.dumps(model.facts.to_dict())))
     saved = load_model(tmp_path / "cli.rocmax")
     np.testing.assert_array_equal(coef(saved), coef(model))
     model.save(tmp_path / "api.rocmax")
@@ -383,7 +379,7 @@ def test_fits_are_those_of_the_command_line(made, tmp_path):
     write_predictions(model, folder / "test.csv", content)
     assert invoke("predict", tmp_path / "cli.rocmax", folder / "test.csv").stdout.encode() == content.getvalue()
     # Models of both kinds are read by both.
-    assert rocmax.load(tmp_path / "api.rocmax").threshold_ == saved.facts["offset"]
+    assert rocmax.load(tmp_path / "api.rocmax").threshold_ == saved.facts.offset
 
 
 def test_comparisons_are_those_of_the_command_line(made):
@@ -521,13 +517,17 @@ def test_notes_are_written_with_flags(made, tmp_path):
     assert "'my id' is left out (identifier): 400 different values in 400 rows; to use it: --text 'my id'" in said(done)
 
 
-def test_messages_survive_a_pickle():
-    message = Message("name it: ", Parameter("target", ...), Parameter("types", {"a": 1}, " ({})"))
-    for text in (message, pickle.loads(pickle.dumps(message))):
-        assert text == "name it: target=... (types={'a': 1})"
-        assert render(text, as_flag) == render(ParameterError(text), as_flag) == "name it: --target"
-    assert render(ValueError("a", 1), as_flag) == "a"
-    assert render(KeyError(), as_flag) == ""
+def test_an_error_that_was_pickled_is_still_written_with_flags(monkeypatch, tmp_path):
+    with pytest.raises(DataError, match="target=") as caught:
+        fit_table(frame())
+    error = pickle.loads(pickle.dumps(caught.value))
+    assert str(error) == str(caught.value)
+
+    def fail(*args, **options):
+        raise error
+
+    monkeypatch.setattr(rocmax.tables, "fit_table", fail)
+    assert "--target" in said(invoke("fit", tmp_path / "a.csv", "--target", "y", "--out", tmp_path / "m", code=1))
 
 
 # Packages and files, before the work.

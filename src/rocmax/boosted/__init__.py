@@ -1,6 +1,6 @@
 """Boosted trees for ranking measures, by LightGBM or XGBoost."""
 
-from rocmax._support import publish
+from rocmax._docstrings import publish
 from rocmax.boosted.classifier import BoostedClassifier
 from rocmax.boosted.trees import TreeModel
 

@@ -16,20 +16,7 @@ FROM_DTYPE = "from_dtype"
 
 
 def categorical_columns(X: Any, requested: Any) -> list[int]:
-    """Return the positions of the categorical columns.
-
-    Parameters
-    ----------
-    X : array-like or data frame of shape (n_samples, n_features)
-        Rows.
-    requested : "from_dtype", None, or array-like of int, bool or str
-        The parameter ``categorical_features``.
-
-    Returns
-    -------
-    list of int
-        Positions in ascending order.
-    """
+    """Return the positions of the categorical columns, ascending, from the parameter ``categorical_features``."""
     if requested is None:
         return []
     if isinstance(requested, str):

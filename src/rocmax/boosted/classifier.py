@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from rocmax._calibration import calibrated, fit_calibration
 from rocmax._folds import Split, given_splits, with_groups
 from rocmax._rounding import score_error
 from rocmax._support import Array, need
@@ -40,7 +39,7 @@ from rocmax.boosted.categories import (
 from rocmax.boosted.engines import ENGINES, TreeData
 from rocmax.boosted.search import (
     AUTO,
-    Choice,
+    Candidate,
     Folds,
     Plan,
     choose,
@@ -54,9 +53,7 @@ from rocmax.boosted.search import (
 )
 from rocmax.boosted.trees import TreeModel
 from rocmax.measures import Measure
-
-# Validation of the inputs of the tree engines.
-
+from rocmax.thresholds import calibrated, fit_calibration
 
 # Largest absolute value for XGBoost, which computes in single precision, and largest ratio of weights.
 _LARGEST_SINGLE = 1e37
@@ -103,9 +100,6 @@ def directions(given: Any, n_features: int, names: NDArray[Any] | None, categori
     return [int(value) for value in found]
 
 
-# Boosted trees, tuned for the measure.
-
-
 # Scores of the logistic loss are log-odds.
 _LOG_ODDS: dict[str, Any] = {"method": "sigmoid", "slope": 1.0, "intercept": 0.0}
 
@@ -129,10 +123,8 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
 
     1. For each size of the trees, ensembles are grown on the training part of each fold. The size and the number of
        trees are those with the highest held-out score. The score is a smooth relative of the measure: for the partial
-       AUC, the mean of the partial AUC up to 0.1, 0.2, 0.5 and 1 times ``max_fpr`` (or 0.1, if ``max_fpr`` is smaller);
-       the AUC for the AUC and the G-mean; the average precision for the other measures. Scores of a single narrow
-       window depend on few rows and choose worse. Among choices within a quarter of a standard error of the best, the
-       logloss decides.
+       AUC, the partial AUC up to ``max_fpr``, or up to 0.1 if ``max_fpr`` is smaller, because scores of a narrow window
+       depend on few rows; the AUC for the AUC and the G-mean; the average precision for the other measures.
     2. With ``objective="auto"`` and a measure of low false-positive rates, the same trees are grown with an objective
        for the top of the ranking: after a quarter of the rounds, the logistic loss is replaced by a sigmoid of the
        score differences of positives and negatives, in which the negatives count less the lower they rank. It is used
@@ -171,8 +163,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
     objective : {"auto", "binary", "window"}, default="auto"
         Objective of the trees: the logistic loss, the window objective, or the one with the higher held-out score.
     max_leaf_nodes : "auto" or int, default="auto"
-        Largest number of leaves of a tree, at least 2. "auto" tries 6, 15, 31 and 63, as far as
-            there are enough rows for so many leaves.
+        Largest number of leaves of a tree, at least 2. "auto" tries 6 and 31.
     learning_rate : "auto" or float, default="auto"
         Factor of each tree, above 0. "auto" takes 0.1 in the search and, for at most 30,000 rows and with
         ``n_estimators="auto"``, half of it and twice the number of rounds for the models.
@@ -184,7 +175,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
     n_models : int, default=3
         Number of models that are averaged. A single model uses all rows and columns for each tree.
     cv : int, cross-validation generator or iterable, default=None
-        Cross-validation splits. None takes five stratified folds for at most 10,000 rows, three for at most 30,000 and
+        Cross-validation splits. None takes five stratified folds for at most 20,000 rows, three for at most 30,000 and
         one held-out quarter for more; fewer folds if a class has fewer than five rows, and none for fewer than 40 rows.
         With ``groups``, the folds of None and of an int keep groups together, and other splits must do so.
     categorical_features : "from_dtype", None or array-like of int, bool or str, default="from_dtype"
@@ -342,7 +333,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
             chosen = untried(*wanted, plan.max_rounds)
         else:
             chosen = choose(folds, plan, *wanted, measure, self._record)
-        self._refit(data, plan, chosen, 1.0 if folds is None or self.n_estimators != AUTO else folds.growth**0.5)
+        self._refit(data, plan, chosen)
         if folds is None:
             scores, rows = self._scores(data.X), slice(None)
         else:
@@ -486,31 +477,28 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         limits = (self.min_samples_leaf, threads, rate, most)
         return Plan(self.engine, columns, monotonic, *limits, self.n_models > 1, seed)
 
-    def _record(self, choice: Choice) -> None:
-        size, objective = choice.candidate.max_leaf_nodes, choice.candidate.objective
-        mean, spread = float(np.mean(choice.scores)), float(np.std(choice.scores))
-        row = (size, objective, choice.n_rounds, mean, spread)
+    def _record(self, tried: Candidate) -> None:
+        size, objective, mean = tried.max_leaf_nodes, tried.objective, tried.score
+        row = (size, objective, tried.n_rounds, mean, float(np.std(tried.scores)))
         for values, value in zip(self.cv_results_.values(), row, strict=True):
             values.append(value)
         if self.verbose:
             sys.stderr.write(
                 f"{type(self).__name__}: {size} leaves, {objective} objective: held-out score {mean:.4f} after "
-                f"{choice.n_rounds} rounds\n"
+                f"{tried.n_rounds} rounds\n"
             )
 
-    def _refit(self, data: TrainingSet, plan: Plan, chosen: Choice, growth: float) -> None:
-        """Fit the models to all rows; more rows allow more rounds."""
+    def _refit(self, data: TrainingSet, plan: Plan, chosen: Candidate) -> None:
+        """Fit the models to all rows."""
         finer = refinement(self.learning_rate, self.n_estimators, data.positive.size)
         plan = plan._replace(learning_rate=plan.learning_rate / finer)
-        trees = chosen.candidate
-        warm_up = None if trees.warm_up is None else finer * trees.warm_up
-        self.max_leaf_nodes_, self.learning_rate_ = trees.max_leaf_nodes, plan.learning_rate
-        self.used_objective_ = trees.objective
-        self.n_estimators_ = max(1, round(growth * finer * chosen.n_rounds))
+        warm_up = None if chosen.warm_up is None else finer * chosen.warm_up
+        self.max_leaf_nodes_, self.learning_rate_ = chosen.max_leaf_nodes, plan.learning_rate
+        self.used_objective_, self.n_estimators_ = chosen.objective, finer * chosen.n_rounds
         rows: TreeData = plan.data(data)
         self.models_ = []
         for i in range(self.n_models):
-            grown = plan.start(rows, trees.max_leaf_nodes, warm_up, plan.seed + 1000 + i)
+            grown = plan.start(rows, chosen.max_leaf_nodes, warm_up, plan.seed + 1000 + i)
             grown.grow(self.n_estimators_)
             self.models_.append(grown.model(self.n_estimators_))
             if self.verbose:

@@ -12,36 +12,20 @@ import numpy as np
 from scipy import sparse
 
 from rocmax._support import Array, Bools, need
-from rocmax.boosted.objective import TreeObjective, relative_weights
-from rocmax.boosted.trees import TreeModel, lightgbm_rows, xgboost_rows
-from rocmax.losses import Loss
+from rocmax.boosted.objective import relative_weights
+from rocmax.boosted.trees import TreeModel, lightgbm_rows, read_lightgbm, read_xgboost, threads, xgboost_rows
 
 ENGINES = ("lightgbm", "xgboost")
 # Gradient and curvature of each row at given scores, in place of the built-in logistic loss.
 Objective = Callable[[Array], tuple[Array, Array]]
 
-# Shares of rows and of columns that a tree uses if several models are averaged: models must differ to be averaged.
-_ROW_SHARE, _COLUMN_SHARE = 0.8, 0.8
-
-# LightGBM's default of the smallest number of rows in a bin.
-_BIN_ROWS = 3
+# Share of the rows, and of the columns, that a tree uses if several models are averaged: they must differ.
+_SHARE = 0.8
 
 
 @dataclass(frozen=True)
 class TreeSettings:
-    """Parameters of the trees.
-
-    Parameters
-    ----------
-    max_leaf_nodes : int
-        Largest number of leaves of a tree.
-    learning_rate : float
-        Factor of each tree.
-    seed : int
-        Seed of the draws of rows and columns.
-    subsample : bool
-        Whether each tree uses a random part of the rows and columns.
-    """
+    """Parameters of the trees; with ``subsample``, each tree uses a random part of the rows and columns."""
 
     max_leaf_nodes: int
     learning_rate: float
@@ -52,22 +36,8 @@ class TreeSettings:
 class TreeData(ABC):
     """Training rows in the format of an engine; the bins of the features are shared by all fits to the rows.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        Rows. Missing values are NaN, categories are integer codes.
-    positive : ndarray of bool
-        Labels.
-    weight : ndarray or None
-        Weights; the engine gets them divided by their mean.
-    categorical : list of int
-        Columns of categories.
-    monotonic : list of int or None
-        Direction of each feature's effect: 1, -1, or 0 for none.
-    min_samples_leaf : int
-        Smallest number of rows in a leaf; used by LightGBM only.
-    n_jobs : int or None
-        Number of threads; None for the default of the engine.
+    Missing values are NaN, categories are integer codes. The engine gets weights divided by their mean. XGBoost does
+    not use ``min_samples_leaf``.
     """
 
     def __init__(
@@ -95,11 +65,11 @@ class TreeData(ABC):
         """Return the rows in the format of the engine."""
 
     @abstractmethod
-    def start(self, settings: TreeSettings, objective: Objective | None) -> Trees:
+    def start(self, settings: TreeSettings, objective: Objective | None) -> GrowingTrees:
         """Return an ensemble without trees; the objective is the built-in logistic loss if it is None."""
 
 
-class Trees(ABC):
+class GrowingTrees(ABC):
     """Ensemble that grows."""
 
     n_rounds = 0
@@ -141,14 +111,14 @@ class _LightGBMData(TreeData):
         # The same trees for any number of threads.
         params: dict[str, Any] = {"verbose": -1, "deterministic": True, "force_row_wise": True}
         params["min_data_in_leaf"] = self.min_samples_leaf
-        params["min_data_in_bin"] = min(_BIN_ROWS, self.min_samples_leaf)
+        params["min_data_in_bin"] = min(3, self.min_samples_leaf)  # 3 is the default of LightGBM
         if self.n_jobs is not None:
             params["num_threads"] = self.n_jobs
         if self.monotonic is not None:
             params["monotone_constraints"] = self.monotonic
         return params
 
-    def start(self, settings: TreeSettings, objective: Objective | None) -> Trees:
+    def start(self, settings: TreeSettings, objective: Objective | None) -> GrowingTrees:
         if not self._can_split():
             # LightGBM rejects callable objectives if no feature varies; there are no trees to grow in this case.
             objective = None
@@ -160,11 +130,11 @@ class _LightGBMData(TreeData):
             "seed": settings.seed,
         }
         if settings.subsample:
-            params.update(bagging_fraction=_ROW_SHARE, bagging_freq=1, feature_fraction=_COLUMN_SHARE)
+            params.update(bagging_fraction=_SHARE, bagging_freq=1, feature_fraction=_SHARE)
         return _LightGBMTrees(self, need("lightgbm").Booster(params, self.rows), objective)
 
 
-class _LightGBMTrees(Trees):
+class _LightGBMTrees(GrowingTrees):
     def grow(self, n_rounds: int) -> None:
         for _ in range(n_rounds):
             if self._booster.update(fobj=None if self._objective is None else self._callable):
@@ -176,17 +146,20 @@ class _LightGBMTrees(Trees):
         return self._objective(scores)
 
     def scores(self, X: Any, first: int) -> Array:
-        threads = {} if self.data.n_jobs is None else {"num_threads": self.data.n_jobs}
         if first >= self.n_rounds:
             return np.zeros(X.shape[0])
         found = self._booster.predict(
-            lightgbm_rows(X), raw_score=True, start_iteration=first, num_iteration=self.n_rounds - first, **threads
+            lightgbm_rows(X),
+            raw_score=True,
+            start_iteration=first,
+            num_iteration=self.n_rounds - first,
+            **threads(self.data.n_jobs),
         )
         return np.asarray(found, dtype=np.float64)
 
     def model(self, n_rounds: int) -> TreeModel:
         text = self._booster.model_to_string(num_iteration=n_rounds)
-        return TreeModel("lightgbm", text, self.data.n_features)
+        return read_lightgbm(text, self.data.n_features)
 
 
 class _XGBoostData(TreeData):
@@ -202,7 +175,7 @@ class _XGBoostData(TreeData):
             nthread=self.n_jobs,
         )
 
-    def start(self, settings: TreeSettings, objective: Objective | None) -> Trees:
+    def start(self, settings: TreeSettings, objective: Objective | None) -> GrowingTrees:
         params: dict[str, Any] = {
             "objective": "binary:logistic",
             "tree_method": "hist",
@@ -221,11 +194,11 @@ class _XGBoostData(TreeData):
         if self.monotonic is not None:
             params["monotone_constraints"] = tuple(self.monotonic)
         if settings.subsample:
-            params.update(subsample=_ROW_SHARE, colsample_bytree=_COLUMN_SHARE)
+            params.update(subsample=_SHARE, colsample_bytree=_SHARE)
         return _XGBoostTrees(self, need("xgboost").Booster(params, [self.rows]), objective)
 
 
-class _XGBoostTrees(Trees):
+class _XGBoostTrees(GrowingTrees):
     def grow(self, n_rounds: int) -> None:
         for _ in range(n_rounds):
             if self._objective is None:
@@ -249,15 +222,7 @@ class _XGBoostTrees(Trees):
 
     def model(self, n_rounds: int) -> TreeModel:
         text = bytes(self._booster[:n_rounds].save_raw("json")).decode()
-        return TreeModel("xgboost", text, self.data.n_features)
+        return read_xgboost(text, self.data.n_features)
 
 
 DATA: dict[str, type[TreeData]] = {"lightgbm": _LightGBMData, "xgboost": _XGBoostData}
-
-
-def window_objective(positive: Bools, weight: Array | None, warm_up: int, loss: Loss | None = None) -> Objective:
-    """Return the objective for a part of the ranking, for one fit: the logistic loss first, then pairs in a window.
-
-    ``loss`` charges the pairs; None is that for low false-positive rates.
-    """
-    return TreeObjective(positive, weight, warm_up, loss)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rocmax._support import publish
-from rocmax.boosted.objective import Evaluation, Objective, rows_of_call
+from rocmax._docstrings import publish
+from rocmax.boosted.objective import Objective, TreeEvaluation, rows_of_call
 from rocmax.losses import Loss
 from rocmax.measures import Measure
 
@@ -90,8 +90,8 @@ def evaluation(measure: str | Measure, *, name: str | None = None) -> _LightGBME
     return _LightGBMEvaluation(measure, name)
 
 
-class _LightGBMEvaluation(Evaluation):
-    """Evaluation metric in the form that LightGBM expects."""
+class _LightGBMEvaluation(TreeEvaluation):
+    """TreeEvaluation metric in the form that LightGBM expects."""
 
     def __call__(self, scores: Any, data: Any, sample_weight: Any = None) -> tuple[str, float, bool]:
         return self.name, self.value(rows_of_call(scores, data, sample_weight)), self.greater_is_better

@@ -16,16 +16,8 @@ from rocmax._validation import check_number
 from rocmax.losses import Loss, WindowPairs
 from rocmax.measures import Measure, find_measure
 
-# Objective of boosted trees on scores, labels and weights, independent of the library that grows the trees.
-
-
 # The objective of the default: pairs charged by a sigmoid, negatives beyond the first 5 % with falling weights.
 DEFAULT_LOSS = WindowPairs("sigmoid", max_fpr=0.05, soft_tail=True, scale=2.0)
-# Sum of the curvatures in the first round of the loss, per unit of weight. It makes limits on the sum of the curvatures
-# in a leaf comparable with those of the binary objective.
-_CURVATURE = 0.1
-# Sum of the curvatures below which all pairs are in order; a larger factor would overflow if they were not later on.
-_LEAST_CURVATURE = 1e-9
 
 
 def relative_weights(weight: Array | None) -> Array | None:
@@ -44,26 +36,9 @@ def relative_weights(weight: Array | None) -> Array | None:
 class TreeObjective:
     """Gradient and curvature for each round of one fit: binary log loss first, then a loss of :mod:`rocmax.losses`.
 
-    An object belongs to one fit: it counts the rounds.
-
-    Parameters
-    ----------
-    labels : ndarray of bool
-        Whether a row is positive.
-    weight : ndarray or None
-        Weights of the rows, of which only the ratios matter; None if all are equal.
-    warmup : int
-        Number of rounds of binary log loss at the start.
-    loss : Loss, default=None
-        A loss whose bound form has ``gradient_and_curvature``; None is ``DEFAULT_LOSS``.
-
-    Attributes
-    ----------
-    offset : float
-        Constant that is added to the scores for the binary log loss. If all scores are equal in the first round, it
-        raises them to the logarithm of the odds; otherwise it is 0. The scores of the model do not contain it.
-    n_rounds : int
-        Number of rounds so far.
+    An object belongs to one fit: it counts the rounds. Only the ratios of the weights matter. ``offset`` is added to
+    the scores for the binary log loss: if all scores are equal in the first round, it raises them to the logarithm of
+    the odds. The scores of the model do not contain it.
     """
 
     def __init__(self, labels: Bools, weight: Array | None, warmup: int, loss: Loss | None = None) -> None:
@@ -88,8 +63,10 @@ class TreeObjective:
             return self._binary(scores + self.offset)
         gradient, curvature = self._bound.gradient_and_curvature(scores)
         if self._factor is None:
-            total = max(float(curvature.sum()), _LEAST_CURVATURE)
-            self._factor = _CURVATURE * (self._bound.m + self._bound.n) / total
+            # A mean curvature of 0.1 makes limits on the sum of the curvatures in a leaf comparable with those of the
+            # binary objective. If all pairs are in order, a larger factor would overflow if they were not later on.
+            total = max(float(curvature.sum()), 1e-9)
+            self._factor = 0.1 * (self._bound.m + self._bound.n) / total
         gradient *= self._factor
         curvature *= self._factor
         return gradient, curvature
@@ -105,10 +82,7 @@ class TreeObjective:
         return gradient, curvature
 
 
-# Callables for the training functions of LightGBM and XGBoost: objectives and evaluation metrics.
-
-
-class Rows(NamedTuple):
+class CallRows(NamedTuple):
     """Scores, labels and weights of a call; weights are None if all are 1."""
 
     scores: Array
@@ -116,28 +90,21 @@ class Rows(NamedTuple):
     weight: Any
 
 
-def rows_of_call(first: Any, second: Any, weight: Any) -> Rows:
+def rows_of_call(first: Any, second: Any, weight: Any) -> CallRows:
     """Return scores, labels and weights from the arguments of either form of a call."""
     if not hasattr(second, "get_label"):
-        return Rows(np.asarray(second), first, weight)
+        return CallRows(np.asarray(second), first, weight)
     labels, weight = second.get_label(), second.get_weight()
     if labels is None:
         raise ValueError("the data set must have labels; got none")
     # XGBoost has an empty array for no weights, LightGBM has None.
-    return Rows(np.asarray(first), labels, weight if weight is not None and len(weight) else None)
+    return CallRows(np.asarray(first), labels, weight if weight is not None and len(weight) else None)
 
 
 class Objective:
     """Objective for one fit; a copy, also one by ``copy.deepcopy`` or ``pickle``, is for another fit.
 
-    Parameters
-    ----------
-    loss : Loss or None
-        The loss after the first rounds; None is that of :class:`TreeObjective`.
-    n_warmup : int
-        Number of rounds of binary log loss.
-    check : callable, default=None
-        Function of the data set that raises ValueError for settings of the library that would be ignored.
+    ``check`` raises ValueError for settings of the library, found in the data set, that would be ignored.
     """
 
     def __init__(self, loss: Loss | None, n_warmup: int, check: Callable[[Any], None] | None = None) -> None:
@@ -161,21 +128,9 @@ class Objective:
         self._reset()
 
     def __call__(self, scores: Any, data: Any, sample_weight: Any = None) -> tuple[Array, Array]:
-        """Return gradient and curvature of the next round.
+        """Return gradient and curvature of the next round, one each per row.
 
-        Parameters
-        ----------
-        scores : ndarray
-            Scores of the training rows; in the interface for scikit-learn, their labels.
-        data : Dataset or DMatrix
-            The training set; in the interface for scikit-learn, the scores.
-        sample_weight : ndarray, default=None
-            Weights of the rows, in the interface for scikit-learn.
-
-        Returns
-        -------
-        gradient, curvature : ndarray
-            One each per row.
+        The arguments are the scores and the training set or, in the interface for scikit-learn, labels and scores.
         """
         if self._check is not None and hasattr(data, "get_label"):
             self._check(data)
@@ -193,7 +148,7 @@ class Objective:
         assert self._core is not None
         return self._core(rows.scores)
 
-    def _start(self, rows: Rows) -> None:
+    def _start(self, rows: CallRows) -> None:
         if rows.scores.ndim != 1:
             raise ValueError(f"scores must be one-dimensional, for two classes; got shape {rows.scores.shape}")
         labels = np.asarray(rows.labels)
@@ -203,16 +158,8 @@ class Objective:
         self._labels, self._weight, self._first = rows.labels, rows.weight, np.array(rows.scores)
 
 
-class Evaluation:
-    """Measure of rows, for callbacks; measures of decisions are computed at the best threshold for the rows.
-
-    Parameters
-    ----------
-    measure : str or Measure
-        The measure.
-    name : str or None
-        Name for logs and records; None is that of the measure.
-    """
+class TreeEvaluation:
+    """Measure of rows, for callbacks; measures of decisions are computed at the best threshold for the rows."""
 
     def __init__(self, measure: str | Measure, name: str | None) -> None:
         self.measure = find_measure(measure)
@@ -227,7 +174,7 @@ class Evaluation:
         """Whether higher values are better."""
         return self.measure.metric.greater_is_better
 
-    def value(self, rows: Rows) -> float:
+    def value(self, rows: CallRows) -> float:
         """Return the value of the measure."""
         scores, labels = rows.scores.astype(np.float64), np.asarray(rows.labels)
         if self.measure.metric.takes_labels:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rocmax._support import publish
-from rocmax.boosted.objective import Evaluation, Objective, rows_of_call
+from rocmax._docstrings import publish
+from rocmax.boosted.objective import Objective, TreeEvaluation, rows_of_call
 from rocmax.losses import Loss
 from rocmax.measures import Measure
 
@@ -17,12 +17,8 @@ def objective(loss: Loss | None = None, *, n_warmup: int = 25) -> Objective:
 
     Parameters
     ----------
-    loss : Loss, default=None
-        A loss with a diagonal curvature, such as :class:`rocmax.losses.WindowPairs`. None charges pairs by a sigmoid of
-        their difference, with a soft tail of 5 % of the negatives.
-    n_warmup : int, default=25
-        Number of rounds of binary log loss at the start, about a quarter of all rounds; 0 for none. A window from the
-        first round on would fit the negatives that happen to have the highest scores.
+    loss, n_warmup
+        As in :func:`rocmax.boosted.lightgbm.objective`.
 
     Returns
     -------
@@ -63,10 +59,8 @@ def evaluation(measure: str | Measure, *, name: str | None = None) -> _XGBoostEv
 
     Parameters
     ----------
-    measure : str or Measure
-        A measure, such as ``find_measure("partial_auc", max_fpr=0.05)``, or its name.
-    name : str, default=None
-        Name in logs and records; None is the name of the measure. Two measures of one kind need different names.
+    measure, name
+        As in :func:`rocmax.boosted.lightgbm.evaluation`.
 
     Returns
     -------
@@ -85,8 +79,8 @@ def evaluation(measure: str | Measure, *, name: str | None = None) -> _XGBoostEv
     return _XGBoostEvaluation(measure, name)
 
 
-class _XGBoostEvaluation(Evaluation):
-    """Evaluation metric in the form that XGBoost expects: with its name in ``xgboost.train``, else as a number."""
+class _XGBoostEvaluation(TreeEvaluation):
+    """TreeEvaluation metric in the form that XGBoost expects: with its name in ``xgboost.train``, else as a number."""
 
     def __init__(self, measure: str | Measure, name: str | None) -> None:
         super().__init__(measure, name)

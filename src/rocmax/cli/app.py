@@ -7,9 +7,8 @@ import inspect
 import sys
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 import typer
 
@@ -35,7 +34,8 @@ from rocmax.cli.screen import (
     working,
 )
 
-# Options of several commands: columns, and how their values are written.
+# Options of several commands: what columns are, limits, and how values are written. Those of a group reach a command as
+# one object of `rocmax.tables`, with the names of its fields.
 
 
 STDIN, STDOUT = Path("-"), Path("/dev/stdout")
@@ -47,91 +47,107 @@ Tables = Annotated[
         "columns are read as one table; - is standard input, with csv."
     ),
 ]
-Text = Annotated[list[str] | None, typer.Option("--text", help="Column to use as categories; repeatable.")]
-Number = Annotated[list[str] | None, typer.Option("--number", help="Column to use as numbers; repeatable.")]
-Date = Annotated[
-    list[str] | None,
-    typer.Option("--date", help="Column of dates to use: year, month, weekday, hour, age in days; repeatable."),
-]
-Drop = Annotated[list[str] | None, typer.Option("--drop", help="Column to ignore; repeatable.")]
-Id = Annotated[
-    list[str] | None,
-    typer.Option("--id", help="Column that identifies rows: not used, but written with predictions; repeatable."),
-]
-
-
 MaxBytes = Annotated[
     int | None,
     typer.Option(
         min=1, help="Maximum decompressed size of a compressed table or a model; by default 100 times its size."
     ),
 ]
+TargetName = Annotated[str | None, typer.Option("--target", help="Name of the column with the labels.")]
 
 
-@dataclass(frozen=True)
-class ReadingOptions:
-    """How a table is written and read: options of every command that reads one, with the names of the workflow.
+def _option(kind: Any, text: str, *names: str, default: Any = None, **more: Any) -> tuple[Any, Any]:
+    """Return the type of an option and its default."""
+    return Annotated[kind, typer.Option(*names, help=text, **more)], default
 
-    None stands for what the model stores, what is detected, or the usual value; it is not passed on.
+
+Group = dict[str, tuple[Any, Any]]
+TARGET: Group = {
+    "target": (TargetName, None),
+    "positive": _option(str | None, "Label of the positive class."),
+}
+LIMITS: Group = {
+    "max_fpr": _option(float, "Limit on the false-positive rate.", default=1.0, min=0.0, max=1.0),
+    "min_fpr": _option(float, "Lower end of the range of false-positive rates.", default=0.0, min=0.0, max=1.0),
+    # No `min` and `max`: the help would include the upper end, which is refused.
+    "min_tpr": _option(
+        float,
+        "Lower limit on the true-positive rate, at least 0 and below 1, which the threshold reaches. Without "
+        "--max-fpr, there is no limit on the false-positive rate.",
+        default=0.0,
+    ),
+    "measure": _option(
+        str | None,
+        "roc_auc, partial_auc (default with a limit), two_way_partial_auc (the same, with both limits), tpr_at_fpr or "
+        "break_even_point.",
+    ),
+}
+THRESHOLD: Group = {
+    "confidence": _option(float | None, "Probability that the limit holds for new rows, such as 0.95."),
+    "rate": _option(
+        str, "With --group, what counts once in a limit on a rate: row (each row) or group.", default="row"
+    ),
+}
+COLUMNS: Group = {
+    "text": _option(list[str] | None, "Column to use as categories; repeatable."),
+    "number": _option(list[str] | None, "Column to use as numbers; repeatable."),
+    "date": _option(list[str] | None, "Column of dates to use: year, month, weekday, hour, age in days; repeatable."),
+    "drop": _option(list[str] | None, "Column to ignore; repeatable."),
+    "id": _option(list[str] | None, "Column that identifies rows: not used, but written with predictions; repeatable."),
+    "group": _option(str | None, "Column with groups; rows of one group are never split."),
+}
+READING: Group = {
+    "delimiter": _option(str | None, "Field delimiter of a text table; detected by default."),
+    "decimal": _option(str | None, "Decimal mark of numbers in a text table: . or ,"),
+    "thousands": _option(str | None, "Character between groups of digits."),
+    "na": _option(list[str] | None, "Value that is missing, such as ?; repeatable."),
+    "encoding": _option(str | None, "Encoding of a text table; detected by default."),
+    "sheet": _option(str | None, "Sheet of an Excel workbook."),
+    "day_first": _option(
+        bool | None, "Order of dates that end with the year, such as 03/04/2024.", "--day-first/--month-first"
+    ),
+    "skip_unlabeled": _option(
+        bool | None,
+        "Leave out rows without a label, which are otherwise an error.",
+        "--skip-unlabeled/--no-skip-unlabeled",
+    ),
+    "zero_based": _option(
+        bool | None, "Whether the features of an svmlight file are counted from 0.", "--zero-based/--one-based"
+    ),
+    "max_bytes": (MaxBytes, None),
+}
+
+
+def takes(**groups: Group) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of some groups, which it gets as objects of `rocmax.tables`: `columns` as `Columns`.
+
+    The options of a group are where the parameter of its name is; None is not passed on, so that defaults apply.
     """
 
-    delimiter: Annotated[
-        str | None, typer.Option("--delimiter", help="Field delimiter of a text table; detected by default.")
-    ] = None
-    decimal: Annotated[
-        str | None, typer.Option("--decimal", help="Decimal mark of numbers in a text table: . or ,")
-    ] = None
-    thousands: Annotated[str | None, typer.Option("--thousands", help="Character between groups of digits.")] = None
-    na: Annotated[list[str] | None, typer.Option("--na", help="Value that is missing, such as ?; repeatable.")] = None
-    encoding: Annotated[
-        str | None, typer.Option("--encoding", help="Encoding of a text table; detected by default.")
-    ] = None
-    sheet: Annotated[str | None, typer.Option("--sheet", help="Sheet of an Excel workbook.")] = None
-    day_first: Annotated[
-        bool | None,
-        typer.Option("--day-first/--month-first", help="Order of dates that end with the year, such as 03/04/2024."),
-    ] = None
-    skip_unlabelled: Annotated[
-        bool | None,
-        typer.Option(
-            "--skip-unlabelled/--no-skip-unlabelled",
-            help="Leave out rows without a label, which are otherwise an error.",
-        ),
-    ] = None
-    zero_based: Annotated[
-        bool | None,
-        typer.Option("--zero-based/--one-based", help="Whether the features of an svmlight file are counted from 0."),
-    ] = None
-    max_bytes: MaxBytes = None
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def run(**values: Any) -> None:
+            from rocmax import tables
 
-    def given(self) -> Any:
-        """Return the options that were given, for the functions of the workflow."""
-        from rocmax.tables import Reading
+            made = {}
+            for name, options in groups.items():
+                given = {option: values.pop(option) for option in options}
+                kind = getattr(tables, name.capitalize())
+                made[name] = kind(**{option: value for option, value in given.items() if value not in (None, [])})
+            command(**values, **made)
 
-        return Reading(**{name: value for name, value in vars(self).items() if value is not None and value != []})
+        own, parameters = inspect.signature(command, eval_str=True), []
+        for name, parameter in own.parameters.items():
+            options = groups.get(name, {name: (parameter.annotation, parameter.default)})
+            parameters += [
+                inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+                for option, (kind, default) in options.items()
+            ]
+        run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        return run
 
-
-def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `ReadingOptions`, which it gets as its parameter ``reading``."""
-    own = inspect.signature(command, eval_str=True)
-    kinds = get_type_hints(ReadingOptions, include_extras=True)
-    options = [
-        inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kinds[each.name])
-        for each in fields(ReadingOptions)
-    ]
-
-    @functools.wraps(command)
-    def run(**values: Any) -> None:
-        reading = ReadingOptions(**{each.name: values.pop(each.name) for each in options})
-        command(**values, reading=reading)
-
-    parameters: list[inspect.Parameter] = []
-    for parameter in own.parameters.values():
-        added = options if parameter.name == "reading" else [parameter]
-        parameters += [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in added]
-    run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
-    return run
+    return decorate
 
 
 def standard_output(path: Path | None) -> Path | None:
@@ -141,8 +157,6 @@ def standard_output(path: Path | None) -> Path | None:
 
 def tables(paths: list[Path]) -> Any:
     """Return what the workflow takes: a path, a list of paths, or the open standard input."""
-    import sys
-
     if STDIN not in paths:
         return paths[0] if len(paths) == 1 else paths
     if len(paths) > 1:
@@ -215,34 +229,11 @@ app = typer.Typer(
 )
 
 ModelFile = Annotated[Path, typer.Argument(help="Model saved by `rocmax fit`.")]
-TargetName = Annotated[str | None, typer.Option("--target", help="Name of the column with the labels.")]
-Positive = Annotated[str | None, typer.Option(help="Label of the positive class.")]
-MaxFPR = Annotated[float, typer.Option(min=0.0, max=1.0, help="Limit on the false-positive rate.")]
-MinFPR = Annotated[float, typer.Option(min=0.0, max=1.0, help="Lower end of the range of false-positive rates.")]
-# No `min` and `max`: the help would include the upper end, which is refused.
-MinTPR = Annotated[
-    float,
-    typer.Option(
-        help="Lower limit on the true-positive rate, at least 0 and below 1, which the threshold reaches. Without "
-        "--max-fpr, there is no limit on the false-positive rate."
-    ),
-]
-MeasureName = Annotated[
-    str | None,
-    typer.Option(
-        "--measure",
-        help="roc_auc, partial_auc (default with a limit), two_way_partial_auc (the same, with both limits), "
-        "tpr_at_fpr or break_even_point.",
-    ),
-]
 Tune = Annotated[bool, typer.Option("--tune/--no-tune", help="Tune the regularization by cross-validation.")]
-Group = Annotated[str | None, typer.Option(help="Column with groups; rows of one group are never split.")]
 Threads = Annotated[
     int | None,
     typer.Option(min=1, help="Number of threads; by default one for small tables, and OMP_NUM_THREADS if it is set."),
 ]
-# Replaced by the options of ReadingOptions.
-READING = ReadingOptions()
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of all random draws.")]
 Dask = Annotated[
     str | None,
@@ -275,40 +266,23 @@ def demo(
     """Detect fraud with few false alarms, on generated card payments."""
     from rocmax import demo as module
 
-    picture = [] if out is None else ["--out", str(out)]
-    raise typer.Exit(module.main([*picture, "--seed", str(seed)]))
+    module.main(out, seed)
 
 
 @app.command()
 @guarded("pandas", "pyarrow", "skops", prints=True)
-@reads_tables
+@takes(columns=TARGET | COLUMNS, limits=LIMITS | THRESHOLD, reading=READING)
 def fit(
     data: Tables,
     out: Annotated[Path, typer.Option(help="Model file to write.", callback=standard_output)],
-    target: TargetName = None,
-    positive: Positive = None,
-    max_fpr: MaxFPR = 1.0,
-    min_fpr: MinFPR = 0.0,
-    min_tpr: MinTPR = 0.0,
-    measure: MeasureName = None,
+    columns: Any = None,
+    limits: Any = None,
     model: Annotated[
         str, typer.Option(help="linear, additive, boosted, auto (the best of these), auc, logistic, svm or lightgbm.")
     ] = "auto",
     tune: Tune = True,
-    confidence: Annotated[
-        float | None, typer.Option(help="Probability that the limit holds for new rows, such as 0.95.")
-    ] = None,
-    text: Text = None,
-    number: Number = None,
-    date: Date = None,
-    drop: Drop = None,
-    id: Id = None,
-    group: Group = None,
-    rate: Annotated[
-        str, typer.Option(help="With --group, what counts once in a limit on a rate: row (each row) or group.")
-    ] = "row",
     test_size: Annotated[float, typer.Option(min=0.05, max=0.9, help="Fraction of the rows to hold out.")] = 0.25,
-    reading: ReadingOptions = READING,
+    reading: Any = None,
     seed: Seed = 0,
     threads: Threads = None,
     dask: Dask = None,
@@ -316,49 +290,33 @@ def fit(
     verbose: Verbose = False,
 ) -> None:
     """Fit a model to a table, choose a threshold, evaluate it on held-out rows, and save it."""
-    from rocmax.tables import Columns, Limits, Running, fit_table
+    from rocmax.tables import Running, fit_table
 
+    shown = None if json else show_plan
     with stages(f"reading {name_of(data)}") as show_stage:
         fitted = fit_table(
             tables(data),
-            columns=Columns(
-                target=target,
-                positive=positive,
-                group=group,
-                id=id or (),
-                text=text or (),
-                number=number or (),
-                date=date or (),
-                drop=drop or (),
-            ),
-            limits=Limits(
-                max_fpr=max_fpr, confidence=confidence, min_fpr=min_fpr, min_tpr=min_tpr, measure=measure, rate=rate
-            ),
-            reading=reading.given(),
+            columns=columns,
+            limits=limits,
+            reading=reading,
             model=model,
             tune=tune,
             test_size=test_size,
             random_state=seed,
-            running=Running(
-                threads=threads,
-                dask=dask,
-                notify=note,
-                on_plan=None if json else show_plan,
-                progress=show_stage,
-            ),
+            running=Running(threads=threads, dask=dask, notify=note, on_plan=shown, progress=show_stage),
         )
         show_stage("saving the model", 0, None)
         fitted.save(out)
     with aside(out == STDOUT):
         if json:
-            show_json({**fitted.facts, "out": str(out)})
+            show_json({**fitted.facts.to_dict(), "out": str(out)})
         else:
             show_fit(fitted, out)
 
 
 @app.command()
 @guarded("pandas", "pyarrow", "skops")
-@reads_tables
+@takes(reading=READING)
 def predict(
     model: ModelFile,
     data: Tables,
@@ -379,7 +337,7 @@ def predict(
         bool,
         typer.Option("--escape-formulas", help="Put ' before text that a spreadsheet would interpret as a formula."),
     ] = False,
-    reading: ReadingOptions = READING,
+    reading: Any = None,
     verbose: Verbose = False,
 ) -> None:
     """Write a score and a label for each row, for files of any size."""
@@ -395,7 +353,7 @@ def predict(
             keep_all=keep_all,
             proba=proba,
             escape_formulas=escape_formulas,
-            reading=reading.given(),
+            reading=reading,
             progress=advance,
         )
     show_summary(found, fitted.positive, out)
@@ -403,12 +361,12 @@ def predict(
 
 @app.command()
 @guarded("pandas", "pyarrow", "skops", prints=True)
-@reads_tables
+@takes(reading=READING)
 def evaluate(
     model: ModelFile,
     data: Tables,
     target: TargetName = None,
-    reading: ReadingOptions = READING,
+    reading: Any = None,
     json: Json = False,
     verbose: Verbose = False,
 ) -> None:
@@ -417,7 +375,7 @@ def evaluate(
 
     with working("scoring"):
         fitted = workflow.load_model(model, max_bytes=reading.max_bytes)
-        found = workflow.evaluate(fitted, tables(data), target=target, reading=reading.given())
+        found = workflow.evaluate(fitted, tables(data), target=target, reading=reading)
     result = found.to_dict()
     for line in found.notes:
         note(line)
@@ -445,15 +403,11 @@ def evaluate(
 
 @app.command()
 @guarded("pandas", "pyarrow", prints=True)
-@reads_tables
+@takes(columns=TARGET | COLUMNS, limits=LIMITS, reading=READING)
 def compare(
     data: Tables,
-    target: TargetName = None,
-    positive: Positive = None,
-    max_fpr: MaxFPR = 1.0,
-    min_fpr: MinFPR = 0.0,
-    min_tpr: MinTPR = 0.0,
-    measure: MeasureName = None,
+    columns: Any = None,
+    limits: Any = None,
     models: Annotated[
         str | None,
         typer.Option(help="Names as in fit, separated by commas; by default linear, additive, boosted and logistic."),
@@ -464,48 +418,28 @@ def compare(
     jobs: Annotated[int, typer.Option(help="Number of fits that run in parallel; -1 means all processors.")] = 1,
     threads: Threads = None,
     resume: Annotated[Path | None, typer.Option(help="File of results, to resume a comparison.")] = None,
-    text: Text = None,
-    number: Number = None,
-    date: Date = None,
-    drop: Drop = None,
-    id: Id = None,
-    group: Group = None,
-    reading: ReadingOptions = READING,
+    reading: Any = None,
     seed: Seed = 0,
     json: Json = False,
     verbose: Verbose = False,
 ) -> None:
     """Compare models on the same random splits, each fitted as by `rocmax fit`."""
-    from rocmax.tables import Columns, Limits, Running, compare_models
+    from rocmax.tables import Running, compare_models
 
     names = None if models is None else [name.strip() for name in models.split(",")]
+    shown = None if json else show_plan
     with counting_fits(None if names is None else len(names), splits) as show_fits:
         found = compare_models(
             tables(data),
             models=names,
-            columns=Columns(
-                target=target,
-                positive=positive,
-                group=group,
-                id=id or (),
-                text=text or (),
-                number=number or (),
-                date=date or (),
-                drop=drop or (),
-            ),
-            limits=Limits(max_fpr=max_fpr, min_fpr=min_fpr, min_tpr=min_tpr, measure=measure),
-            reading=reading.given(),
+            columns=columns,
+            limits=limits,
+            reading=reading,
             tune=tune,
             n_splits=splits,
             store=resume,
             random_state=seed,
-            running=Running(
-                threads=threads,
-                n_jobs=jobs,
-                notify=note,
-                on_plan=None if json else show_plan,
-                progress=show_fits,
-            ),
+            running=Running(threads=threads, n_jobs=jobs, notify=note, on_plan=shown, progress=show_fits),
         )
     if out is not None:
         found.save(out)
@@ -517,13 +451,13 @@ def compare(
 
 @app.command()
 @guarded("pandas", "pyarrow", "skops", "jinja2")
-@reads_tables
+@takes(reading=READING)
 def report(
     files: Annotated[list[Path], typer.Argument(help="One or more models, followed by the labeled table.")],
     out: Annotated[Path, typer.Option(help="HTML page to write.")],
     target: TargetName = None,
     segment: Annotated[str | None, typer.Option(help="Column by whose values the results are also given.")] = None,
-    reading: ReadingOptions = READING,
+    reading: Any = None,
     verbose: Verbose = False,
 ) -> None:
     """Write an HTML report of models on a labeled table."""
@@ -533,7 +467,7 @@ def report(
         raise typer.BadParameter("pass one or more model files, followed by the table")
     with working("scoring"):
         models = [load_model(path, max_bytes=reading.max_bytes) for path in files[:-1]]
-        write_report(models, files[-1], out, target=target, segment=segment, reading=reading.given(), notify=note)
+        write_report(models, files[-1], out, target=target, segment=segment, reading=reading, notify=note)
     screen.print(f"report: {out}")
 
 

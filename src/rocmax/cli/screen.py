@@ -95,10 +95,7 @@ def working(text: str) -> Iterator[None]:
 @contextmanager
 def stages(text: str) -> Iterator[Callable[[str, int, int | None], None]]:
     """Yield a function that shows what is done, with a bar and the time, on a terminal only."""
-    if not screen.is_terminal:
-        yield lambda text, done, total: None
-        return
-    with _bar(SpinnerColumn(), TimeRemainingColumn()) as bar:
+    with _bar(SpinnerColumn()) as bar:
         task = bar.add_task(visible(text), total=None)
         yield lambda text, done, total: bar.update(task, description=visible(text), completed=done, total=total)
 
@@ -106,40 +103,27 @@ def stages(text: str) -> Iterator[Callable[[str, int, int | None], None]]:
 @contextmanager
 def counting(text: str) -> Iterator[Callable[[int], None]]:
     """Yield a function that adds to a count, which is shown with the text on a terminal only."""
-    if not screen.is_terminal:
-        yield lambda count: None
-        return
-    with _bar(TextColumn("{task.completed:,.0f}"), TimeRemainingColumn()) as bar:
+    with _bar(TextColumn("{task.completed:,.0f}")) as bar:
         task = bar.add_task(text, total=None)
         yield lambda count: bar.advance(task, count)
 
 
 @contextmanager
 def counting_fits(models: int | None, splits: int) -> Iterator[Callable[[str, int, int | None], None]]:
-    """Yield a function that shows which fit of a comparison comes next, on a terminal only.
-
-    Parameters
-    ----------
-    models : int or None
-        Number of models, if it is known.
-    splits : int
-        Number of splits.
-    """
-    if not screen.is_terminal:
-        yield lambda text, done, total: None
-        return
+    """Yield a function that shows which fit of a comparison comes next, on a terminal only."""
 
     def named(done: int) -> str:
         return "fits" if models is None else f"fits: {task_name(models, splits, done)}"
 
-    with _bar(TextColumn("{task.completed:,.0f}"), TimeRemainingColumn()) as bar:
+    with _bar(TextColumn("{task.completed:,.0f}")) as bar:
         task = bar.add_task(named(0), total=None if models is None else models * splits)
         yield lambda text, done, total: bar.update(task, completed=done, description=named(done))
 
 
-def _bar(*more: Any) -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), *more, TimeElapsedColumn())
-    return Progress(*columns, console=screen, transient=True, refresh_per_second=4)
+def _bar(count: Any) -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), count, TimeRemainingColumn(), TimeElapsedColumn())
+    shown = screen.is_terminal
+    return Progress(*columns, console=screen, transient=True, refresh_per_second=4, disable=not shown)
 
 
 def task_name(models: int, splits: int, done: int) -> str:
@@ -157,25 +141,25 @@ def show_fit(fitted: Any, out: Path) -> None:
     from rocmax.tables.tune import tuning_text
 
     facts, result = fitted.facts, fitted.held_out
-    rows, classes = facts["rows"], facts["classes"]
+    rows, classes = facts.rows, facts.classes
     say(f"positive class: {fitted.positive!r} ({classes['positive']} rows); others: {classes['negative']} rows")
     say(f"trained on {rows['train']} rows, {rows['held out']} held out")
-    if facts["families"] is not None:
-        _show_families(facts["families"], measure_title(facts["measure"], result))
-    say(tuning_text(facts["tuning"]))
+    if facts.families is not None:
+        _show_families(facts.families, measure_title(facts.measure, result))
+    say(tuning_text(facts.tuning))
     value = f"{result['value']:.4f}, 95 % interval {interval(result)}"
-    groups = facts.get("held_out_groups")
+    groups = facts.held_out_groups
     where = "the held-out rows" if groups is None else f"the held-out rows of {groups} groups"
-    say(f"{measure_title(facts['measure'], result)}: {value}, on {where}")
-    if facts["max_fpr"] < 1 or facts["min_tpr"] > 0:
-        limit = f"at most {100 * facts['max_fpr']:g} % of false positives"
-        if facts["min_tpr"] > 0:
-            limit = f"at least {100 * facts['min_tpr']:g} % of true positives"
+    say(f"{measure_title(facts.measure, result)}: {value}, on {where}")
+    if facts.max_fpr < 1 or facts.min_tpr > 0:
+        limit = f"at most {100 * facts.max_fpr:g} % of false positives"
+        if facts.min_tpr > 0:
+            limit = f"at least {100 * facts.min_tpr:g} % of true positives"
         # Which rate it is matters only if there are groups.
-        limit += "" if groups is None else " among all rows" if facts["rate"] == "row" else " in the mean over groups"
-        kept = f" with confidence {facts['confidence']:g}" if facts["confidence"] else ""
+        limit += "" if groups is None else " among all rows" if facts.rate == "row" else " in the mean over groups"
+        kept = f" with confidence {facts.confidence:g}" if facts.confidence else ""
         kept += " for independent groups" if kept and groups is not None else ""
-        rates = rates_text(facts["at_threshold"], facts["max_fpr"], facts["min_tpr"])
+        rates = rates_text(facts.at_threshold, facts.max_fpr, facts.min_tpr)
         say(f"threshold for {limit}{kept}: score above 0; {rates} on the held-out rows")
     say(f"model: {out}")
 
@@ -282,20 +266,7 @@ NEGATED = {"day_first": "--month-first"}
 
 
 def guarded(*packages: str, prints: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Check packages, files and standard output before a command, and convert its errors to a line and an exit code.
-
-    Parameters
-    ----------
-    *packages : str
-        Optional packages that the command imports.
-    prints : bool, default=False
-        Whether the command always writes to standard output; otherwise, it does so only without ``--out``.
-
-    Returns
-    -------
-    callable
-        Decorator. The exit codes are 1 for invalid data and files, and 2 for invalid options, as in typer.
-    """
+    """Check packages, files and standard output before a command, and convert its errors to a line and an exit code."""
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         flags = _flags(command)

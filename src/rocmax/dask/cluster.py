@@ -13,8 +13,9 @@ import uuid
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -23,25 +24,33 @@ from scipy import sparse
 from threadpoolctl import ThreadpoolController
 
 from rocmax._support import need
-from rocmax._validation import WEIGHT_ADVICE, WEIGHT_SIZE, canonical_csr, check_number, extreme_weights
+from rocmax._validation import canonical_csr, check_number, missing_values
 from rocmax.data import DataError
-from rocmax.data.store import MemoryRows, checksum
-from rocmax.sharded.shard import Part, Recipe, Shard
+from rocmax.data.store import MemoryRows, check_weights, checksum
+from rocmax.sharded.shard import Partition, Recipe, Shard
+
+
+@dataclass(frozen=True)
+class ClusterRules:
+    """Numbers of calls to a cluster, each with its meaning."""
+
+    # Seconds between two checks whether the workers of a pending call are still there, and for idle workers.
+    check: float = 1.0
+    # Seconds that the nanny of a frozen worker has to end it; the scheduler has three times as long to answer.
+    end: float = 10.0
+    # Intervals between heartbeats, 0.5 s in small clusters, without one of which a worker is considered lost.
+    silent_heartbeats: int = 20
+    # Results that one task combines, so that the driver receives one.
+    fan_in: int = 16
+    # Times that a request is repeated because of lost workers.
+    attempts: int = 20
+
+
+RULES = ClusterRules()
+T = TypeVar("T")
+
 
 # Calls of functions on the workers of a cluster, none of which waits for a worker that is gone or frozen.
-
-
-# Seconds between two checks whether the workers of a pending call are still there.
-_CHECK = 1.0
-# Seconds for which an answer of the scheduler is awaited.
-_PATIENCE = 30.0
-# Seconds that the nanny of a frozen worker has to end it.
-_END = 10.0
-# Smallest number of seconds without a heartbeat after which a worker is considered lost, and the addition for each
-# worker: the more workers there are, the longer is the interval between heartbeats.
-_SHORTEST_SILENCE, _PER_WORKER = 10.0, 0.05
-# What a worker must be able to do. A function of this package could not be sent to a worker that does not have it.
-_IMPORT = "import rocmax.dask.cluster"
 
 
 class Cluster:
@@ -49,16 +58,6 @@ class Cluster:
 
     Functions are called with ``Client.run``: a call does not become a task, so that it takes a few milliseconds, and
     an answer is either returned or known to be lost.
-
-    Parameters
-    ----------
-    client : distributed.Client
-        Client of the cluster.
-    timeout : float
-        Seconds for which workers are awaited if there is none, or if none of them does anything, and after which a
-        worker without heartbeats is considered lost.
-    advice : str, default=""
-        What else a user can do without workers; the end of the error.
     """
 
     def __init__(self, client: Any, timeout: float, advice: str = "") -> None:
@@ -67,6 +66,7 @@ class Cluster:
         if client.status in ("closing", "closed"):
             raise ValueError("client must be connected to a scheduler; got one that is closed")
         self.client, self.timeout, self._advice = client, timeout, advice
+        self._address = client.scheduler.address
         self._heartbeats, self._given_up = Heartbeats(), list[str]()
 
     def workers(self) -> list[str]:
@@ -93,13 +93,30 @@ class Cluster:
             tasks and status.get(address) == "running" for address, tasks in self._scheduler("processing").items()
         )
 
-    def broadcast(self, function: Callable[..., Any], args: tuple[Any, ...], workers: list[str]) -> dict[str, Any]:
-        """Call a function on several workers; return the answers of those that are not lost."""
-        return self._answers([(self._start(function, args, workers), workers)])
+    def call(self, function: Callable[..., Any], calls: Iterable[tuple[list[str], tuple[Any, ...]]]) -> dict[str, Any]:
+        """Call a function on groups of workers, with arguments for each; return the answers of those not lost."""
+        pending = [(self._start(function, args, workers), workers) for workers, args in calls]
+        found: dict[str, Any] = {}
+        try:
+            for future, workers in pending:
+                found |= self._wait(future, workers)
+        finally:
+            for future, _ in pending:
+                future.cancel()
+        for worker, answer in found.items():
+            if isinstance(answer, ImportError):
+                raise ImportError(
+                    f"the worker {worker} must have rocmax; it cannot be imported there ({answer}). Install "
+                    "rocmax[dask] on all workers"
+                ) from answer
+            if isinstance(answer, Exception) and not isinstance(answer, OSError):
+                raise RuntimeError(f"the worker {worker} failed: {type(answer).__name__}: {answer}") from answer
+        return {worker: answer for worker, answer in found.items() if not isinstance(answer, OSError)}
 
-    def each(self, function: Callable[..., Any], args: dict[str, tuple[Any, ...]]) -> dict[str, Any]:
-        """Call a function with other arguments on each worker; return the answers of those that are not lost."""
-        return self._answers([(self._start(function, own, [worker]), [worker]) for worker, own in args.items()])
+    def check_packages(self, workers: Iterable[str]) -> None:
+        """Raise ImportError if a worker does not have this package, or a package that it needs."""
+        # A function of this package could not be sent to a worker that does not have it.
+        self.call(exec, [(list(workers), ("import rocmax.dask.cluster", {}))])
 
     def gather(self, futures: list[Any]) -> Any:
         """Wait for tasks, and return their results or raise the error of one of them."""
@@ -107,23 +124,13 @@ class Cluster:
         call = self.client.gather(futures, asynchronous=True)
         pending = asyncio.run_coroutine_threadsafe(call, self.client.loop.asyncio_loop)
         try:
-            while not wait([pending], timeout=_CHECK).done:
+            while not wait([pending], timeout=RULES.check).done:
                 self.give_up_frozen()
                 self.workers()
                 patience.check(all(future.done() for future in futures) or self.working())
             return pending.result()
         finally:
             pending.cancel()
-
-    def check_packages(self, workers: Iterable[str]) -> None:
-        """Raise ImportError if a worker does not have this package, or a package that it needs."""
-        workers = list(workers)
-        for worker, answer in self._received([(self._start(exec, (_IMPORT, {}), workers), workers)]).items():
-            if isinstance(answer, ImportError):
-                raise ImportError(
-                    f"the worker {worker} must have rocmax; it cannot be imported there ({answer}). Install "
-                    "rocmax[dask] on all workers"
-                ) from answer
 
     def give_up_frozen(self) -> None:
         """Remove workers that have not sent a heartbeat for a long time; their nannies, if any, start new ones.
@@ -133,7 +140,8 @@ class Cluster:
         if not self._heartbeats.due():
             return
         workers = self._scheduler("identity", n_workers=-1)["workers"]
-        limit = max(self.timeout, _SHORTEST_SILENCE + _PER_WORKER * len(workers))
+        interval = need("distributed").scheduler.heartbeat_interval(len(workers))
+        limit = max(self.timeout, RULES.silent_heartbeats * interval)
         frozen = self._heartbeats.silent({address: worker["last_seen"] for address, worker in workers.items()}, limit)
         if not frozen:
             return
@@ -147,7 +155,7 @@ class Cluster:
         self._scheduler(
             "restart_workers",
             workers=frozen,
-            timeout=_END,
+            timeout=RULES.end,
             wait_for_workers=False,
             on_error="return",
             stimulus_id="rocmax-frozen-worker",
@@ -157,29 +165,11 @@ class Cluster:
         call = self.client.run(function, *args, workers=workers, on_error="return", asynchronous=True)
         return asyncio.run_coroutine_threadsafe(call, self.client.loop.asyncio_loop)
 
-    def _answers(self, pending: list[tuple[Future[dict[str, Any]], list[str]]]) -> dict[str, Any]:
-        found = self._received(pending)
-        for worker, answer in found.items():
-            if isinstance(answer, Exception) and not isinstance(answer, OSError):
-                raise RuntimeError(f"the worker {worker} failed: {type(answer).__name__}: {answer}") from answer
-        return {worker: answer for worker, answer in found.items() if not isinstance(answer, OSError)}
-
-    def _received(self, pending: list[tuple[Future[dict[str, Any]], list[str]]]) -> dict[str, Any]:
-        """Return the answers to calls, including errors, of the workers that are not gone."""
-        found: dict[str, Any] = {}
-        try:
-            for future, workers in pending:
-                found |= self._wait(future, workers)
-        finally:
-            for future, _ in pending:
-                future.cancel()
-        return found
-
     def _wait(self, future: Future[dict[str, Any]], workers: list[str]) -> dict[str, Any]:
         """Return the answers to a call, or none if a worker is gone and the scheduler still tries to connect to it."""
         while True:
             try:
-                return future.result(timeout=_CHECK)
+                return future.result(timeout=RULES.check)
             except OSError as error:
                 if future.done():
                     raise self._no_scheduler() from error
@@ -188,28 +178,21 @@ class Cluster:
                     return {}
 
     def _scheduler(self, operation: str, **arguments: Any) -> Any:
-        method = getattr(self.client.scheduler, operation)
+        # A client that has lost its scheduler ends up without one.
+        method = getattr(self.client.scheduler, operation, None)
+        if method is None:
+            raise self._no_scheduler()
         try:
-            return self.client.sync(method, callback_timeout=_PATIENCE, **arguments)
+            return self.client.sync(method, callback_timeout=max(self.timeout, 3 * RULES.end), **arguments)
         except OSError as error:
             raise self._no_scheduler() from error
 
     def _no_scheduler(self) -> RuntimeError:
-        return RuntimeError(
-            f"the scheduler must be reachable; {self.client.scheduler.address} does not answer{self._advice}"
-        )
+        return RuntimeError(f"the scheduler must be reachable; {self._address} does not answer{self._advice}")
 
 
 class Patience:
-    """Limit on the time for which something is not as it should be.
-
-    Parameters
-    ----------
-    seconds : float
-        The limit.
-    message : str
-        Message of the error.
-    """
+    """Limit on the time for which something is not as it should be."""
 
     def __init__(self, seconds: float, message: str) -> None:
         self._seconds, self._message = seconds, message
@@ -234,21 +217,13 @@ class Heartbeats:
 
     def due(self) -> bool:
         """Return whether the last check is long enough ago."""
-        return time.monotonic() - self._checked >= _CHECK
+        return time.monotonic() - self._checked >= RULES.check
 
     def silent(self, last_seen: dict[str, float], limit: float) -> list[str]:
-        """Return the workers without a new heartbeat for more than ``limit`` seconds.
-
-        Parameters
-        ----------
-        last_seen : dict
-            Times of the last heartbeats, by the clock of the scheduler. They are only compared with each other.
-        limit : float
-            The limit in seconds.
-        """
+        """Return the workers without a new heartbeat for more than ``limit`` seconds."""
         now = time.monotonic()
         # Not more than some checks: while the driver or the scheduler is stopped, no heartbeat is received.
-        passed, self._checked = min(now - self._checked, 2 * _CHECK), now
+        passed, self._checked = min(now - self._checked, 2 * RULES.check), now
         self._silence = {
             worker: self._silence.get(worker, 0.0) + passed if self._last.get(worker) == seen else 0.0
             for worker, seen in last_seen.items()
@@ -290,23 +265,10 @@ def raise_error(number: int, future: Any) -> None:
 # Delayed functions on partitions: on a cluster, or without one.
 
 
-# Number of results that one task combines, so that the driver receives one.
-_FAN_IN = 16
-
-
 class Tasks:
-    """Tasks that wait for workers as the estimators do: they raise an error if there is none for a long time.
+    """Tasks that wait for workers as the estimators do: they raise an error if there is none for a long time."""
 
-    Parameters
-    ----------
-    timeout : float
-        Seconds for which workers are awaited, as in :class:`~rocmax.dask.cluster.Cluster`.
-    client : distributed.Client, default=None
-        Client of the cluster. None takes the one that ``dask.compute`` would use; without any, tasks run on the
-        scheduler of ``dask.config``.
-    """
-
-    def __init__(self, timeout: float, client: Any = None) -> None:
+    def __init__(self, timeout: float = 60.0, client: Any = None) -> None:
         check_number("timeout", timeout, above=0.0)
         client = _current_client() if client is None else client
         self._cluster = None if client is None else Cluster(client, timeout)
@@ -314,15 +276,7 @@ class Tasks:
             self._cluster.check_packages(self._cluster.workers())
 
     def compute(self, values: Sequence[Any], parts: Sequence[Any]) -> list[Any]:
-        """Return the values of dask collections.
-
-        Parameters
-        ----------
-        values : sequence of dask collections
-            What to compute.
-        parts : sequence of Delayed
-            Partitions from which it is computed. If that fails, the error names the first one that cannot be read.
-        """
+        """Return the values of dask collections."""
         if self._cluster is None:
             return self._named(lambda: list(need("dask").compute(*values)), parts)
         futures = self._cluster.client.compute(list(values))
@@ -345,24 +299,12 @@ class Tasks:
     def reduce(
         self, function: Callable[..., Any], combine: Callable[[list[Any]], Any], parts: Sequence[Any], *args: Any
     ) -> Any:
-        """Return the value of a function for all partitions together.
-
-        Parameters
-        ----------
-        function : callable
-            Function of a partition and ``args``.
-        combine : callable
-            Function that makes one value of a list of values.
-        parts : sequence of Delayed
-            The partitions.
-        *args : object
-            Arguments, which are sent once.
-        """
+        """Return the value of a function for all partitions together."""
         delayed = need("dask").delayed
         shared = [delayed(arg, traverse=False) for arg in args]
         values = [delayed(function)(part, *shared) for part in parts]
         while len(values) > 1:
-            values = [delayed(combine)(values[i : i + _FAN_IN]) for i in range(0, len(values), _FAN_IN)]
+            values = [delayed(combine)(values[i : i + RULES.fan_in]) for i in range(0, len(values), RULES.fan_in)]
         return self.compute(values, parts)[0]
 
     def _named(self, call: Callable[[], list[Any]], parts: Sequence[Any]) -> list[Any]:
@@ -410,72 +352,37 @@ def _touch(part: Any) -> None:
 _TYPES = dict.fromkeys("biuf", "numbers") | {"U": "text", "T": "text", "S": "bytes"}
 
 
-class LoadedPart:
-    """Rows, labels and weights of a partition, in the memory of a worker.
+@dataclass(eq=False)
+class LoadedPartition:
+    """Rows, labels and weights of a partition in the memory of a worker, and the names of the columns of a frame.
 
-    Parameters
-    ----------
-    number : int
-        Number of the partition.
-    X : ndarray or CSR matrix
-        The rows.
-    y : ndarray
-        The labels.
-    weight : ndarray, default=None
-        The weights; None if all are 1.
-    names : list, default=None
-        Names of the columns of a frame.
-
-    Attributes
-    ----------
-    checksum : int
-        Checksum of rows, labels and weights.
+    ``shard`` is the one that the worker made of this partition and others: it lives as long as one of them.
     """
 
-    def __init__(
-        self, number: int, X: Any, y: NDArray[Any], weight: NDArray[np.float64] | None, names: list[Any] | None
-    ) -> None:
-        self.number, self.X, self.y, self.weight, self.names = number, X, y, weight, names
-        rows = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
-        self.checksum = checksum(*rows, y, weight)
-        # The shard that a worker made of this partition and others: it lives as long as one of them.
-        self.shard: Any = None
+    number: int
+    X: Any
+    y: NDArray[Any]
+    weight: NDArray[np.float64] | None
+    names: list[Any] | None
+    shard: Any = None
+
+    def __post_init__(self) -> None:
+        rows = (self.X.data, self.X.indices, self.X.indptr) if sparse.issparse(self.X) else (self.X,)
+        self.checksum = checksum(*rows, self.y, self.weight)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "shard": None}
 
 
-def split(X: Any, y: Any, sample_weight: Any = None) -> list[Any]:
-    """Return one delayed :class:`LoadedPart` per partition of dask collections; parameters as in :func:`pieces`."""
-    return [load(number, piece) for number, piece in enumerate(pieces(X, y, sample_weight))]
+def load(number: int, delayed: tuple[Any, Any, Any], worker: str | None = None) -> Any:
+    """Return a delayed :class:`LoadedPartition` of a new name, to be kept by a given worker if possible.
 
-
-def load(number: int, piece: tuple[Any, Any, Any], worker: str | None = None) -> Any:
-    """Return a delayed :class:`LoadedPart`, with a new name in each call, to be kept by a given worker if possible."""
+    ``delayed`` are the rows, labels and weights of the partition, see :func:`aligned`.
+    """
     dask = need("dask")
     where = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
     with dask.annotate(**where):
-        return dask.delayed(load_part, pure=False)(number, *piece)
-
-
-def pieces(X: Any, y: Any, sample_weight: Any = None) -> list[tuple[Any, Any, Any]]:
-    """Return delayed rows, labels and weights of each partition of dask collections.
-
-    Parameters
-    ----------
-    X : dask Array or DataFrame
-        Rows. An array may have unknown chunk sizes and sparse chunks.
-    y : dask Array or Series
-        Labels, with the partitions of ``X``.
-    sample_weight : dask Array or Series, default=None
-        Weights, with the partitions of ``X``.
-    """
-    return _aligned(("X", X, 2), ("y", y, 1), ("sample_weight", sample_weight, 1))
-
-
-def score_pieces(y_true: Any, y_score: Any, sample_weight: Any = None) -> list[tuple[Any, Any, Any]]:
-    """Return delayed scores, labels and weights of each partition of dask Arrays or Series."""
-    return _aligned(("y_score", y_score, 1), ("y_true", y_true, 1), ("sample_weight", sample_weight, 1))
+        return dask.delayed(_loaded, pure=False)(number, *delayed)
 
 
 def warn_if_lost(client: Any, *collections: Any) -> None:
@@ -508,7 +415,7 @@ def _scattered(keys: list[Any], dask_scheduler: Any = None) -> bool:
     return False
 
 
-def load_part(number: int, X: Any, y: Any, weight: Any) -> LoadedPart:
+def _loaded(number: int, X: Any, y: Any, weight: Any) -> LoadedPartition:
     """Check a partition and convert it to arrays; errors name the partition."""
     names = None
     if hasattr(X, "iloc"):
@@ -522,7 +429,7 @@ def load_part(number: int, X: Any, y: Any, weight: Any) -> LoadedPart:
             f"partition {number}: X must be two-dimensional and numeric; got {X.ndim} dimensions, {X.dtype}"
         )
     labels = checked_labels(number, "y", y, X.shape[0])
-    return LoadedPart(number, X, labels, checked_weight(number, weight, labels.size), names)
+    return LoadedPartition(number, X, labels, checked_weight(number, weight, labels.size), names)
 
 
 def checked_labels(number: int, name: str, y: Any, n_rows: int) -> NDArray[Any]:
@@ -530,7 +437,7 @@ def checked_labels(number: int, name: str, y: Any, n_rows: int) -> NDArray[Any]:
     labels = np.asarray(y)
     if labels.shape != (n_rows,):
         raise DataError(f"partition {number}: {name} must have one label for each of {n_rows} rows; got {labels.shape}")
-    missing = int(y.isna().sum()) if hasattr(y, "isna") else _count_missing(labels)
+    missing = int(missing_values(labels).sum())
     if missing:
         raise DataError(f"partition {number}: {name} must have a label in each row; got {missing} missing")
     kinds = _kinds(labels)
@@ -550,15 +457,7 @@ def checked_weight(number: int, weight: Any, n_rows: int) -> NDArray[np.float64]
         raise DataError(f"{required}; got {np.asarray(weight).dtype}") from error
     if found.shape != (n_rows,):
         raise DataError(f"{required}; got shape {found.shape} for {n_rows} rows")
-    bad = np.flatnonzero(~np.isfinite(found) | (found < 0))
-    if bad.size:
-        raise DataError(f"{required}; got {found[bad[0]]:g} in row {bad[0]} of the partition")
-    extreme = np.flatnonzero(extreme_weights(found))
-    if extreme.size:
-        raise DataError(
-            f"partition {number}: sample_weight must be {WEIGHT_SIZE}; got {found[extreme[0]]:g} in row {extreme[0]} "
-            f"of the partition. {WEIGHT_ADVICE}"
-        )
+    check_weights(found, f"partition {number}: sample_weight", counted=" of the partition")
     return found
 
 
@@ -601,12 +500,6 @@ def _kinds(labels: NDArray[Any]) -> list[str]:
     )
 
 
-def _count_missing(labels: NDArray[Any]) -> int:
-    if labels.dtype.kind == "O":
-        return sum(label is None or label != label for label in labels.tolist())
-    return int(np.isnan(labels).sum()) if labels.dtype.kind == "f" else 0
-
-
 def _frame(number: int, frame: Any) -> NDArray[Any]:
     for name, kind in frame.dtypes.items():
         if kind.kind not in "fiub":
@@ -616,20 +509,22 @@ def _frame(number: int, frame: Any) -> NDArray[Any]:
     return result
 
 
-def _aligned(*columns: tuple[str, Any, int]) -> list[tuple[Any, Any, Any]]:
-    """Return the partitions of collections that belong together; given name, collection or None, and dimensions."""
-    first = _blocks(*columns[0])
-    found = [first]
-    for name, collection, ndim in columns[1:]:
-        blocks = (
-            [None] * len(first) if collection is None and name == "sample_weight" else _blocks(name, collection, ndim)
-        )
-        if len(blocks) != len(first):
+def aligned(**collections: Any) -> list[tuple[Any, ...]]:
+    """Return the delayed partitions of collections that belong together; ``X`` has two dimensions, others have one.
+
+    Arrays may have unknown chunk sizes and sparse chunks. Weights may be None.
+    """
+    found: list[list[Any]] = []
+    for name, collection in collections.items():
+        if collection is None and name == "sample_weight":
+            found.append([None] * len(found[0]))
+            continue
+        found.append(_blocks(name, collection, 2 if name == "X" else 1))
+        if len(found[-1]) != len(found[0]):
             raise ValueError(
-                f"{name} must have the {len(first)} partitions of {columns[0][0]}; got {len(blocks)}. Use rechunk for "
-                "an array and repartition for a data frame or a series"
+                f"{name} must have the {len(found[0])} partitions of {next(iter(collections))}; got {len(found[-1])}. "
+                "Use rechunk for an array and repartition for a data frame or a series"
             )
-        found.append(blocks)
     return list(zip(*found, strict=True))
 
 
@@ -647,24 +542,14 @@ def _blocks(name: str, collection: Any, ndim: int) -> list[Any]:
 # What runs on the workers: shards of loaded partitions that answer the requests of the driver.
 
 
-class PartFacts(NamedTuple):
-    """Number, size, columns, labels and checksum of a partition."""
+class PartitionFacts(NamedTuple):
+    """Number, size, columns, labels of rows with a weight, and checksum of a partition."""
 
     number: int
     shape: tuple[int, int]
     names: list[Any] | None
     labels: NDArray[Any]
     checksum: int
-
-
-class Request(NamedTuple):
-    """Request to shards; see :meth:`~rocmax.sharded.shard.Shard.answer`."""
-
-    shards: Sequence[str]
-    recipes: Sequence[Recipe]
-    drop: Sequence[int]
-    method: str
-    args: tuple[Any, ...]
 
 
 class Answers(NamedTuple):
@@ -676,68 +561,27 @@ class Answers(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """Error of a shard, in place of its answer."""
+    """Error of a function on a worker, in place of its result."""
 
     error: Exception
 
 
-class Missing(NamedTuple):
-    """Answer if the worker does not have a partition or a shard."""
-
-
-# One thread for all requests: a shard is not safe to be used by several, and the event loop stays free for heartbeats.
-_THREAD = ThreadPoolExecutor(1, "rocmax")
 # By worker, as a process can have several, and name.
 _SHARDS: WeakValueDictionary[tuple[str, str], Shard] = WeakValueDictionary()
 
 
-async def facts(keys: Sequence[str], dask_worker: Any) -> list[PartFacts] | Missing | Failure:
-    """Return what the driver has to know of loaded partitions, given the names of their tasks."""
-    parts = _parts(keys, dask_worker)
-    return Missing() if parts is None else await _in_thread(_facts, parts)
+async def on_partitions(
+    function: Callable[..., Any], keys: Sequence[str], args: tuple[Any, ...], dask_worker: Any
+) -> Any:
+    """Call a function with the worker's name, loaded partitions, given by the names of their tasks, and arguments.
 
-
-async def make_shard(
-    name: str, keys: Sequence[str], positive: Any, starts: dict[int, int], sums: dict[int, int], dask_worker: Any
-) -> Missing | Failure | None:
-    """Make a shard of loaded partitions; it replaces other shards of these partitions.
-
-    Parameters
-    ----------
-    name : str
-        Name of the shard.
-    keys : sequence of str
-        Names of the tasks that loaded the partitions.
-    positive : object
-        Label of the positive class.
-    starts : dict
-        Number of the first row of each partition, in the order of all partitions.
-    sums : dict
-        Checksum of each partition when it was read first; other values are an error.
-    dask_worker : distributed.Worker
-        The worker; dask sets it.
+    The answer is None if the worker does not have one of the partitions.
     """
-    parts = _parts(keys, dask_worker)
-    return (
-        Missing() if parts is None else await _in_thread(_make, (dask_worker.id, name), parts, positive, starts, sums)
-    )
-
-
-async def answer(request: Request, dask_worker: Any) -> Answers | Failure:
-    """Return the answers of the shards that are here."""
-    found: Answers | Failure = await _in_thread(_answer, request, dask_worker.id)
-    return found
-
-
-def _parts(keys: Sequence[str], dask_worker: Any) -> list[LoadedPart] | None:
     try:
-        return [dask_worker.data[key] for key in keys]
+        loaded = [dask_worker.data[key] for key in keys]
     except KeyError:
         return None
-
-
-async def _in_thread(function: Callable[..., Any], *args: Any) -> Any:
-    return await asyncio.get_running_loop().run_in_executor(_THREAD, _caught, function, *args)
+    return await asyncio.get_running_loop().run_in_executor(_thread(), _caught, function, dask_worker.id, loaded, *args)
 
 
 def _caught(function: Callable[..., Any], *args: Any) -> Any:
@@ -751,61 +595,62 @@ def _caught(function: Callable[..., Any], *args: Any) -> Any:
 
 
 @cache
+def _thread() -> ThreadPoolExecutor:
+    """Return one thread for all requests: shards are not safe for several, and the event loop stays free."""
+    return ThreadPoolExecutor(1, "rocmax")
+
+
+@cache
 def _threads() -> ThreadpoolController:
     """Return the thread pools of the process; to find them takes some milliseconds."""
     return ThreadpoolController()
 
 
-def _facts(parts: list[LoadedPart]) -> list[PartFacts]:
+def _facts(worker: str, loaded: list[LoadedPartition]) -> list[PartitionFacts]:
+    """Return what the driver has to know of partitions."""
+    used = [one.y if one.weight is None else one.y[one.weight > 0] for one in loaded]
     return [
-        PartFacts(
-            part.number,
-            part.X.shape,
-            part.names,
-            np.unique(part.y if part.weight is None else part.y[part.weight > 0]),
-            part.checksum,
-        )
-        for part in parts
+        PartitionFacts(one.number, one.X.shape, one.names, np.unique(labels), one.checksum)
+        for one, labels in zip(loaded, used, strict=True)
     ]
 
 
-def _make(
-    key: tuple[str, str], parts: list[LoadedPart], positive: Any, starts: dict[int, int], sums: dict[int, int]
-) -> None:
-    for part in parts:
-        if part.checksum != sums[part.number]:
+def _make_shard(
+    worker: str, loaded: list[LoadedPartition], name: str, positive: Any, starts: dict[int, int], sums: dict[int, int]
+) -> str:
+    """Make a shard of partitions, which replaces other shards of these; return its name.
+
+    It gets the number of the first row of each partition, and its checksum when it was read first.
+    """
+    for one in loaded:
+        if one.checksum != sums[one.number]:
             raise DataError(
-                f"partition {part.number} must have the same values whenever it is read; got other ones after the loss "
+                f"partition {one.number} must have the same values whenever it is read; got other ones after the loss "
                 "or the arrival of a worker. Its files have changed, or it is not computed in the same way each time: "
                 "write the rows to files that do not change"
             )
-    weights = [np.ones(part.y.size) if part.weight is None else part.weight for part in parts]
-    weight = None if all(part.weight is None for part in parts) else np.concatenate(weights)
-    labels = np.concatenate([np.asarray(part.y == positive, dtype=bool) for part in parts])
-    sizes = [Part(part.number, part.X.shape[0], f"partition {part.number}") for part in parts]
-    shard = Shard(MemoryRows([part.X for part in parts]), labels, weight, sizes, names=parts[0].names)
-    shard.place(starts)
-    _SHARDS[key] = shard
-    for part in parts:
-        part.shard = shard
+    weights = [np.ones(one.y.size) if one.weight is None else one.weight for one in loaded]
+    weight = None if all(one.weight is None for one in loaded) else np.concatenate(weights)
+    labels = np.concatenate([np.asarray(one.y == positive, dtype=bool) for one in loaded])
+    partitions = [
+        Partition(one.number, one.X.shape[0], f"partition {one.number}", starts[one.number]) for one in loaded
+    ]
+    shard = Shard(MemoryRows([one.X for one in loaded]), labels, weight, partitions, names=loaded[0].names)
+    _SHARDS[worker, name] = shard
+    for one in loaded:
+        one.shard = shard
+    return name
 
 
-def _answer(request: Request, worker: str) -> Answers:
+def _answer(worker: str, loaded: list[LoadedPartition], names: Sequence[str], *request: Any) -> Answers:
+    """Return the answers of those of some shards that are here, see :meth:`Shard.answer`."""
     began, cpu = time.perf_counter(), time.thread_time()
-    held = {name: shard for name in request.shards if (shard := _SHARDS.get((worker, name))) is not None}
-    found = {
-        name: shard.answer(request.recipes, request.drop, request.method, *request.args) for name, shard in held.items()
-    }
+    held = {name: shard for name in names if (shard := _SHARDS.get((worker, name))) is not None}
+    found = {name: shard.answer(*request) for name, shard in held.items()}
     return Answers(found, time.perf_counter() - began, time.thread_time() - cpu)
 
 
 # Shards on the workers of a cluster, made again when a worker is lost.
-
-
-# Times that a request is repeated because of lost workers.
-_ATTEMPTS = 20
-# Seconds between two checks for idle workers, and between two looks at partitions that are being loaded.
-_REBALANCE, _LOOK = 1.0, 0.2
 
 
 class _Placed(NamedTuple):
@@ -821,25 +666,14 @@ class DaskShards:
     The partitions are results of dask tasks, so that the scheduler loads those of a lost worker again on another one.
     The executor then makes new shards of them and repeats the request for these shards only; score vectors are computed
     again from their weights. Partitions move if some worker has far more of them than others, in particular to
-    workers that arrive during the fit.
+    workers that arrive during the fit. ``seconds`` and ``cpu`` are the sums of the times of the slowest workers.
 
-    Parameters
-    ----------
-    cluster : Cluster
-        The cluster.
-    parts : list of tuple
-        The partitions, see :func:`~rocmax.dask.cluster.pieces`.
-
-    Attributes
-    ----------
-    rounds : int
-        Number of requests.
-    seconds, cpu : float
-        Time and processor time of the slowest worker in each request, summed.
+    Requests are not tasks of dask: with ten partitions on two workers, a round of tasks takes ten times as long, and
+    each partition would send its own histograms instead of each worker.
     """
 
-    def __init__(self, cluster: Cluster, parts: list[tuple[Any, Any, Any]]) -> None:
-        self._cluster, self._parts = cluster, parts
+    def __init__(self, cluster: Cluster, delayed: list[tuple[Any, Any, Any]]) -> None:
+        self._cluster, self._delayed = cluster, delayed
         self._futures: dict[int, Any] = {}
         self._shards: dict[str, _Placed] = {}
         self._names = (f"rocmax-{uuid.uuid4().hex}-{i}" for i in itertools.count())
@@ -852,15 +686,14 @@ class DaskShards:
         self._next_check = 0.0
         self.rounds, self.seconds, self.cpu = 0, 0.0, 0.0
         cluster.check_packages(cluster.workers())
-        self._load(range(len(parts)))
+        self._load(range(len(delayed)))
 
-    def facts(self) -> list[PartFacts]:
+    def facts(self) -> list[PartitionFacts]:
         """Return what is known of each partition, in order."""
-        found: list[PartFacts] = []
-        for _, _, answers in self._on_partitions(facts, self._futures, lambda _, keys: (keys,)):
-            found += answers
+        answers = self._on_partitions(_facts, self._futures, lambda numbers: ())
+        found = sorted((fact for _, _, facts in answers for fact in facts), key=lambda fact: fact.number)
         self._sums = {fact.number: fact.checksum for fact in found}
-        return sorted(found, key=lambda fact: fact.number)
+        return found
 
     def prepare(self, positive: Any, starts: dict[int, int]) -> None:
         """Make the shards, given the label of the positive class and the numbers of the first rows of partitions.
@@ -870,27 +703,24 @@ class DaskShards:
         self._positive, self._starts = positive, starts
         self._form(self._futures)
 
-    def run(self, recipes: Sequence[Recipe], drop: Sequence[int], method: str, *args: Any) -> list[Any]:
+    def run(self, recipes: Sequence[Recipe], drop: Sequence[int], method: Callable[..., T], *args: Any) -> list[T]:
         """Return the answer of each shard."""
         self.rounds += 1
         self._rebalance()
-        answers: dict[str, Any] = {}
-        for _ in range(_ATTEMPTS):
+        answers: dict[str, T] = {}
+        for _ in range(RULES.attempts):
             waiting = [name for name in self._shards if name not in answers]
             if not waiting:
                 return [answers[name] for name in self._shards]
             workers = sorted({self._shards[name].worker for name in waiting})
-            request = Request(waiting, list(recipes), list(drop), method, args)
-            given = {
-                worker: _checked(worker, found)
-                for worker, found in self._cluster.broadcast(answer, (request,), workers).items()
-            }
-            self.seconds += max((found.seconds for found in given.values()), default=0.0)
-            self.cpu += max((found.cpu for found in given.values()), default=0.0)
-            for found in given.values():
-                answers |= found.found
-            lost = [name for name in waiting if name not in answers]
-            self._form([number for name in lost for number in self._shards.pop(name).numbers])
+            request = (waiting, list(recipes), list(drop), method, *args)
+            found = self._cluster.call(on_partitions, [(workers, (_answer, (), request))])
+            given: list[Answers] = [_checked(worker, answer) for worker, answer in found.items()]
+            self.seconds += max((answer.seconds for answer in given), default=0.0)
+            self.cpu += max((answer.cpu for answer in given), default=0.0)
+            for answer in given:
+                answers |= answer.found
+            self._form_again([name for name in waiting if name not in answers])
         raise _too_many()
 
     def close(self) -> None:
@@ -901,45 +731,44 @@ class DaskShards:
     def _load(self, numbers: Iterable[int], worker: str | None = None) -> None:
         """Start to load partitions, on a given worker or anywhere."""
         numbers = list(numbers)
-        futures = self._cluster.client.compute([load(number, self._parts[number], worker) for number in numbers])
+        futures = self._cluster.client.compute([load(number, self._delayed[number], worker) for number in numbers])
         self._futures.update(zip(numbers, futures, strict=True))
         for number in numbers:
             self._wanted.pop(number, None)
         if worker is not None:
             self._wanted.update(dict.fromkeys(numbers, worker))
 
+    def _form_again(self, names: Iterable[str]) -> None:
+        """Make new shards of the partitions of some shards."""
+        self._form([number for name in names for number in self._shards.pop(name).numbers])
+
     def _form(self, numbers: Iterable[int]) -> None:
         """Make shards of partitions, one on each worker."""
-        names: dict[tuple[int, ...], str] = {}
 
-        def arguments(group: list[int], keys: list[str]) -> tuple[Any, ...]:
-            name = names[tuple(group)] = next(self._names)
+        def arguments(group: list[int]) -> tuple[Any, ...]:
             starts, sums = ({number: known[number] for number in group} for known in (self._starts, self._sums))
-            return name, keys, self._positive, starts, sums
+            return next(self._names), self._positive, starts, sums
 
-        for worker, group, _ in self._on_partitions(make_shard, numbers, arguments):
-            self._shards[names[tuple(group)]] = _Placed(worker, group)
+        for worker, group, name in self._on_partitions(_make_shard, numbers, arguments):
+            self._shards[name] = _Placed(worker, group)
 
     def _on_partitions(
-        self,
-        function: Callable[..., Any],
-        numbers: Iterable[int],
-        arguments: Callable[[list[int], list[str]], tuple[Any, ...]],
+        self, function: Callable[..., Any], numbers: Iterable[int], arguments: Callable[[list[int]], tuple[Any, ...]]
     ) -> list[tuple[str, list[int], Any]]:
         """Call a function on the workers of partitions; return worker, partitions and answer of each call."""
         waiting, found = set(numbers), list[tuple[str, list[int], Any]]()
-        for _ in range(_ATTEMPTS):
+        for _ in range(RULES.attempts):
             if not waiting:
                 return found
             groups: dict[str, list[int]] = {}
             for number, worker in sorted(self._locate(waiting).items()):
                 groups.setdefault(worker, []).append(number)
-            calls = {
-                worker: arguments(group, [self._futures[number].key for number in group])
+            calls = [
+                ([worker], (function, [self._futures[number].key for number in group], arguments(group)))
                 for worker, group in groups.items()
-            }
-            for worker, given in self._cluster.each(function, calls).items():
-                if not isinstance(_checked(worker, given), Missing):
+            ]
+            for worker, given in self._cluster.call(on_partitions, calls).items():
+                if _checked(worker, given) is not None:
                     found.append((worker, groups[worker], given))
                     waiting.difference_update(groups[worker])
         raise _too_many()
@@ -948,7 +777,7 @@ class DaskShards:
         """Wait until partitions are loaded; return their workers."""
         waiting, found = set(numbers), dict[int, str]()
         patience = Patience(self._cluster.timeout, no_progress("load the partitions", self._cluster.timeout))
-        pause = 0.005
+        pause = RULES.check / 200
         while True:
             keys = {self._futures[number].key: number for number in waiting}
             found.update((keys[key], worker) for key, worker in self._cluster.locate(keys).items())
@@ -963,14 +792,14 @@ class DaskShards:
             self._load([number for number in waiting if self._wanted.get(number, workers[0]) not in workers])
             patience.check(self._cluster.working())
             time.sleep(pause)
-            pause = min(2 * pause, _LOOK)
+            pause = min(2 * pause, RULES.check / 5)
 
     def _rebalance(self) -> None:
         """Move partitions from workers that have many to workers that have few, if the set of workers has changed."""
         now = time.monotonic()
         if now < self._next_check:
             return
-        self._next_check = now + _REBALANCE
+        self._next_check = now + RULES.check
         listed = self._cluster.listed()
         held: dict[str, list[int]] = {worker: [] for worker in listed}
         for placed in self._shards.values():
@@ -983,18 +812,11 @@ class DaskShards:
         for donor, receiver, number in moves(held):
             donors.add(donor)
             self._load([number], receiver)
-        changed = [name for name, placed in self._shards.items() if placed.worker in donors]
-        self._form([number for name in changed for number in self._shards.pop(name).numbers])
+        self._form_again([name for name, placed in self._shards.items() if placed.worker in donors])
 
 
 def moves(held: dict[str, list[int]]) -> list[tuple[str, str, int]]:
-    """Return which partitions move so that no worker has many more than others: from, to, number.
-
-    Parameters
-    ----------
-    held : dict
-        Partitions of each worker; modified.
-    """
+    """Return which partitions move so that no worker has many more than others: from, to, number; modifies ``held``."""
     share = -(-sum(map(len, held.values())) // len(held))
     found = []
     for donor in sorted(held):
@@ -1017,6 +839,6 @@ def _checked(worker: str, found: Any) -> Any:
 
 def _too_many() -> RuntimeError:
     return RuntimeError(
-        f"workers must stay for the time of a request; got {_ATTEMPTS} losses of workers or partitions during one. "
-        "Partitions are lost without their worker if its memory is not sufficient"
+        f"workers must stay for the time of a request; got {RULES.attempts} losses of workers or partitions during "
+        "one. Partitions are lost without their worker if its memory is not sufficient"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 from copy import deepcopy
 from functools import reduce
 from inspect import signature
@@ -21,17 +21,18 @@ from rocmax.dask.cluster import (
     Cluster,
     DaskShards,
     LabelSet,
-    LoadedPart,
-    PartFacts,
+    LoadedPartition,
+    PartitionFacts,
     Tasks,
+    aligned,
     check_some_rows,
-    pieces,
-    split,
+    load,
     warn_if_lost,
 )
 from rocmax.dask.metrics import partial_auc_score
 from rocmax.data import DataError
 from rocmax.linear.auc import AUCClassifier
+from rocmax.linear.base import LinearScoreClassifier
 from rocmax.linear.partial_auc import PartialAUCClassifier
 from rocmax.linear.sharded import Checkpoint, ShardedSet, check_supported, fit_shards
 from rocmax.sharded.driver import Space
@@ -45,9 +46,11 @@ _OWN = ("client", "standardize", "sample_rows", "checkpoint", "timeout")
 _FACTS = ("n_rounds_",)
 
 
-class DaskLinear(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
+class DaskLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Fit of a linear estimator on dask collections."""
 
+    # The plain estimator, whose parameters the others are, too.
+    _plain: type[LinearScoreClassifier]
     client: Any
     standardize: bool
     sample_rows: int
@@ -56,14 +59,6 @@ class DaskLinear(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
     coef_: Array
     classes_: NDArray[Any]
     pos_label: Any
-
-    @abstractmethod
-    def _plain(self, **parameters: Any) -> Any:
-        """Return the plain estimator."""
-
-    @abstractmethod
-    def _limits(self) -> dict[str, Any]:
-        """Return the ranges of false-positive and true-positive rates, as parameters of a measure."""
 
     def __sklearn_clone__(self) -> Self:
         parameters = {name: clone(value, safe=False) for name, value in self._parameters().items()}
@@ -99,10 +94,10 @@ class DaskLinear(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         check_number("sample_rows", self.sample_rows, above=0, integer=True)
         check_number("timeout", self.timeout, above=0.0)
         checkpoint = None if self.checkpoint is None else Checkpoint(self.checkpoint, self._settings())
-        parts = pieces(X, y, sample_weight)
+        delayed = aligned(X=X, y=y, sample_weight=sample_weight)
         cluster = Cluster(self._client(), self.timeout, "; with checkpoint, the next fit continues")
         warn_if_lost(cluster.client, X, y, sample_weight)
-        shards = DaskShards(cluster, parts)
+        shards = DaskShards(cluster, delayed)
         try:
             data, names = _prepare(shards, self.pos_label, self.sample_rows)
             data.checkpoint = checkpoint
@@ -146,7 +141,7 @@ class DaskLinear(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         dask Array or Series of shape (n_samples,)
             Decision values, computed on the workers.
         """
-        return self._mapped(X, "decision_function", np.zeros(1))
+        return self._mapped(X, LinearScoreClassifier.decision_function, np.zeros(1))
 
     def positive_scores(self, X: Any) -> Any:
         """Return scores in which higher means more likely positive, whatever the order of the labels.
@@ -164,7 +159,7 @@ class DaskLinear(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         dask Array or Series of shape (n_samples,)
             The values of ``decision_function``, negated if the positive class is ``classes_[0]``.
         """
-        return self._mapped(X, "positive_scores", np.zeros(1))
+        return self._mapped(X, LinearScoreClassifier.positive_scores, np.zeros(1))
 
     def predict(self, X: Any) -> Any:
         """Return the predicted class of each row.
@@ -180,7 +175,7 @@ class DaskLinear(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
             Class labels.
         """
         check_is_fitted(self)
-        return self._mapped(X, "predict", self.classes_)
+        return self._mapped(X, LinearScoreClassifier.predict, self.classes_)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the measure that this estimator optimizes, computed on the given rows.
@@ -208,22 +203,23 @@ class DaskLinear(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         scores = self.positive_scores(X)
         index = positive_index(self.classes_, self.pos_label)
         where = {} if self.client is None else {"scheduler": self._client()}
+        limits = {name: getattr(self, name) for name in ("min_fpr", "max_fpr", "min_tpr") if hasattr(self, name)}
         with need("dask").config.set(**where):
             estimate = partial_auc_score(
                 y,
                 scores,
-                **self._limits(),
+                **limits,
                 sample_weight=sample_weight,
                 pos_label=self.classes_[index],
                 timeout=self.timeout,
             )
         return estimate.value
 
-    def _mapped(self, X: Any, method: str, like: NDArray[Any]) -> Any:
+    def _mapped(self, X: Any, method: Callable[..., Any], like: NDArray[Any]) -> Any:
         """Apply a method to each partition; ``like`` has values of the type of the result."""
         local = self.to_local()
         if not need("dask").is_dask_collection(X):
-            return getattr(local, method)(X)
+            return method(local, X)
         if hasattr(X, "map_partitions"):
             # The type of strings is found from their values.
             meta = need("pandas").Series(like).iloc[:0]
@@ -279,14 +275,13 @@ def _prepare(shards: DaskShards, pos_label: Any, sample_rows: int) -> tuple[Shar
     index = positive_index(classes, pos_label)
     ends = np.cumsum([0, *(fact.shape[0] for fact in facts)])
     shards.prepare(classes[index], {fact.number: int(end) for fact, end in zip(facts, ends, strict=False)})
-    counts = np.sum(shards.run((), (), "counts"), axis=0)
-    space = Space(shards, first.shape[1], (int(counts[0]), int(counts[1]), float(counts[2]), float(counts[3])))
+    space = Space(shards, first.shape[1])
     # The driver holds the sample once more as differences of pairs.
     rows = int(np.clip(2_000_000_000 // (32 * first.shape[1]), 1, sample_rows))
     return ShardedSet(space, classes, index, sample_rows=rows), first.names
 
 
-def _check_columns(fact: PartFacts, first: PartFacts) -> None:
+def _check_columns(fact: PartitionFacts, first: PartitionFacts) -> None:
     if fact.shape[1] != first.shape[1] or fact.names != first.names:
         got = fact.names if fact.names is not None and fact.shape[1] == first.shape[1] else fact.shape[1]
         wanted = first.names if got is fact.names else first.shape[1]
@@ -295,12 +290,12 @@ def _check_columns(fact: PartFacts, first: PartFacts) -> None:
         )
 
 
-def _applied(block: Any, model: Any, method: str, dtype: Any) -> Any:
-    return getattr(model, method)(block) if block.shape[0] else np.empty(0, dtype=dtype)
+def _applied(block: Any, model: Any, method: Callable[..., Any], dtype: Any) -> Any:
+    return method(model, block) if block.shape[0] else np.empty(0, dtype=dtype)
 
 
-def _applied_to_frame(frame: Any, model: Any, method: str, dtype: Any) -> Any:
-    values = getattr(model, method)(frame) if len(frame) else ()
+def _applied_to_frame(frame: Any, model: Any, method: Callable[..., Any], dtype: Any) -> Any:
+    values = method(model, frame) if len(frame) else ()
     return need("pandas").Series(values, index=frame.index, dtype=dtype)
 
 
@@ -340,10 +335,7 @@ class DaskAUCClassifier(DaskLinear):
     checkpoint : str or Path, default=None
         File in which the state of the fit is saved after each iteration. If it exists, the fit continues from it; a
         checkpoint of other data or parameters is an error. It is removed when the fit ends.
-    timeout : float, default=60.0
-        Seconds for which workers are awaited if none is left, or if none of them does anything, and after which a
-        worker that sends no heartbeats is considered lost, but at least 10.
-    pos_label, verbose
+    timeout, pos_label, verbose
 
     Attributes
     ----------
@@ -373,6 +365,8 @@ class DaskAUCClassifier(DaskLinear):
     >>> model.coef_.shape
     (1, 5)
     """
+
+    _plain = AUCClassifier
 
     def __init__(
         self,
@@ -408,12 +402,6 @@ class DaskAUCClassifier(DaskLinear):
         self.timeout = timeout
         self.pos_label = pos_label
         self.verbose = verbose
-
-    def _plain(self, **parameters: Any) -> AUCClassifier:
-        return AUCClassifier(**parameters)
-
-    def _limits(self) -> dict[str, Any]:
-        return {}
 
 
 class DaskPartialAUCClassifier(DaskLinear):
@@ -452,10 +440,7 @@ class DaskPartialAUCClassifier(DaskLinear):
     checkpoint : str or Path, default=None
         File in which the state of the fit is saved after each iteration. If it exists, the fit continues from it; a
         checkpoint of other data or parameters is an error. It is removed when the fit ends.
-    timeout : float, default=60.0
-        Seconds for which workers are awaited if none is left, or if none of them does anything, and after which a
-        worker that sends no heartbeats is considered lost, but at least 10.
-    pos_label, verbose
+    timeout, pos_label, verbose
 
     Attributes
     ----------
@@ -483,6 +468,8 @@ class DaskPartialAUCClassifier(DaskLinear):
     >>> model.to_local()
     PartialAUCClassifier()
     """
+
+    _plain = PartialAUCClassifier
 
     def __init__(
         self,
@@ -525,12 +512,6 @@ class DaskPartialAUCClassifier(DaskLinear):
         self.pos_label = pos_label
         self.verbose = verbose
 
-    def _plain(self, **parameters: Any) -> PartialAUCClassifier:
-        return PartialAUCClassifier(**parameters)
-
-    def _limits(self) -> dict[str, Any]:
-        return {"min_fpr": self.min_fpr, "max_fpr": self.max_fpr, "min_tpr": self.min_tpr}
-
 
 # Streaming estimators on the partitions of dask collections.
 
@@ -555,9 +536,7 @@ def partial_fit(
         All classes; a partition may contain one class only.
     sample_weight : dask Array or Series of shape (n_samples,), default=None
         Sample weights, with the partitions of ``X``, for estimators whose ``partial_fit`` takes them.
-    timeout : float, default=60.0
-        Seconds for which workers are awaited if a cluster has none, or if none of them does anything, and after which
-        a worker that sends no heartbeats is considered lost, but at least 10.
+    timeout
 
     Returns
     -------
@@ -583,10 +562,10 @@ def partial_fit(
         )
     # Purity would hash the rows; each step depends on the one before.
     step = need("dask").delayed(_step, pure=False)
-    parts = split(X, y, sample_weight)
+    parts = [load(number, one) for number, one in enumerate(aligned(X=X, y=y, sample_weight=sample_weight))]
     model: Any = deepcopy(estimator)
-    for part in parts:
-        model = step(model, part, classes)
+    for one in parts:
+        model = step(model, one, classes)
     found = Tasks(timeout).compute([model], parts)[0]
     try:
         check_is_fitted(found)
@@ -595,7 +574,7 @@ def partial_fit(
     return found
 
 
-def _step(model: Any, part: LoadedPart, classes: Any) -> Any:
+def _step(model: Any, part: LoadedPartition, classes: Any) -> Any:
     if not part.X.shape[0]:
         return model
     X = part.X if part.names is None else need("pandas").DataFrame(part.X, columns=part.names, copy=False)

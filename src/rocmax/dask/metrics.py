@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rocmax._support import Array, Index, need
+from rocmax._rounding import DUST
+from rocmax._support import Array, Index, check_floor, check_rate, check_window, need
 from rocmax._validation import check_flag, positive_index
-from rocmax._window import check_floor, check_rate, check_window
-from rocmax.dask.cluster import LabelSet, Tasks, check_some_rows, checked_labels, checked_weight, score_pieces
+from rocmax.dask.cluster import LabelSet, Tasks, aligned, check_some_rows, checked_labels, checked_weight
 from rocmax.data import DataError
 from rocmax.losses.binned import ScoreGrid, check_bins
-from rocmax.metrics.curve import DUST, distinct_scores
+from rocmax.metrics.curve import distinct_scores
 
 # Scores of partitions on the workers: sorted once, then counted in bins and fetched from them.
 
 
-# Scores of a partition, and of several together, from which the driver estimates their range.
-_SAMPLE, _SAMPLES = 512, 8192
+@dataclass(frozen=True)
+class MeasureRules:
+    """Numbers of the measures, each with its meaning."""
+
+    # Scores of several partitions from which the driver estimates their range, and bins for cells that are divided.
+    samples: int = 8192
+    # Distinct scores that the driver fetches at a time, in cells that have at most half as many.
+    fetched: int = 1_000_000
 
 
-class ScorePart(NamedTuple):
+RULES = MeasureRules()
+
+
+class ScorePartition(NamedTuple):
     """Distinct scores of a partition in ascending order and the sums of their weights, for each of its labels."""
 
     number: int
@@ -62,7 +72,7 @@ class Distinct(NamedTuple):
     positive: Array
 
 
-def load_scores(number: int, y_score: Any, y_true: Any, sample_weight: Any) -> ScorePart:
+def load_scores(number: int, y_score: Any, y_true: Any, sample_weight: Any) -> ScorePartition:
     """Check the scores, labels and weights of a partition, and sort the scores; errors name the partition."""
     scores = _numbers(number, y_score)
     y = checked_labels(number, "y_true", y_true, scores.size)
@@ -76,26 +86,26 @@ def load_scores(number: int, y_score: Any, y_true: Any, sample_weight: Any) -> S
     found = [
         distinct_scores(scores[rows], None if weight is None else weight[rows]) for rows in (y == v for v in labels)
     ]
-    return ScorePart(number, labels, [values for values, _ in found], [sums for _, sums in found])
+    return ScorePartition(number, labels, [values for values, _ in found], [sums for _, sums in found])
 
 
-def summarize(part: ScorePart) -> Summary:
+def summarize(part: ScorePartition) -> Summary:
     """Return labels and a sample of the scores of a partition."""
     scores = np.concatenate([*part.scores, np.empty(0)])
     ends = [values[[0, -1]] for values in part.scores]
-    sample = np.concatenate([scores[:: max(1, scores.size // _SAMPLE)], *ends])
+    sample = np.concatenate([scores[:: max(1, 16 * scores.size // RULES.samples)], *ends])
     return Summary(LabelSet(part.number, part.labels), sample)
 
 
 def join_summaries(parts: list[Summary]) -> Summary:
     """Return labels and a sample of the scores of several partitions."""
     sample = np.concatenate([part.sample for part in parts])
-    if sample.size > _SAMPLES:
-        sample = np.append(sample[:: sample.size // _SAMPLES + 1], [sample.min(), sample.max()])
+    if sample.size > RULES.samples:
+        sample = np.append(sample[:: sample.size // RULES.samples + 1], [sample.min(), sample.max()])
     return Summary(reduce(LabelSet.joined, (part.labels for part in parts)), sample)
 
 
-def count(part: ScorePart, edges: Array, positive: Any) -> Counts:
+def count(part: ScorePartition, edges: Array, positive: Any) -> Counts:
     """Count scores in bins ``edges[i] <= score < edges[i + 1]``."""
     n_bins = edges.size - 1
     weights = np.zeros((2, n_bins))
@@ -124,7 +134,7 @@ def join_counts(parts: list[Counts]) -> Counts:
     )
 
 
-def distinct(part: ScorePart, low: Array, high: Array, positive: Any) -> Distinct:
+def distinct(part: ScorePartition, low: Array, high: Array, positive: Any) -> Distinct:
     """Return the distinct scores in disjoint ranges, ``low[i] <= score <= high[i]`` in ascending order."""
     found = [Distinct(*np.empty((3, 0)))]
     for is_positive, scores, weight in part.classes(positive):
@@ -173,26 +183,11 @@ def _ranges(starts: Index, stops: Index) -> Index:
 # Cells of an ROC curve: bins of scores, which become smaller until the distinct scores in them can be fetched.
 
 
-# Distinct scores that the driver fetches at a time, and the number of bins for those cells that have more.
-_FETCHED, _CUTS = 1_000_000, 4096
-# Cells with fewer scores than this part of the limit are fetched together.
-_SHARE = 0.5
-_SIGN = np.uint64(1 << 63)
-
-
 class Cells(NamedTuple):
     """Ranges of scores in descending order, and what the ROC curve does there.
 
-    Attributes
-    ----------
-    low, high : ndarray
-        Smallest and largest score. If they are equal, the cell is a point of the curve.
-    fp, tp : ndarray
-        Weights of negatives and positives above the cell.
-    negative, positive : ndarray
-        Weights of negatives and positives in the cell.
-    size : ndarray
-        Upper bound on the number of distinct scores.
+    If the smallest score is the largest one, the cell is a point of the curve. ``fp`` and ``tp`` are the weights of
+    negatives and positives above the cell, ``size`` a bound on the number of distinct scores.
     """
 
     low: Array
@@ -209,25 +204,9 @@ class Cells(NamedTuple):
 
 
 class ScoreCells:
-    """Scores of dask collections in cells. Partitions are read once, and kept on the workers while this object exists.
+    """Scores of dask collections in cells that are not empty; the weights of all negatives and positives are n and m.
 
-    Parameters
-    ----------
-    y_true, y_score, sample_weight : dask Array or Series
-        Labels, scores and weights, or None.
-    pos_label : object
-        Label of the positive class, or None.
-    n_bins : int
-        Number of cells.
-    timeout : float
-        Seconds for which workers are awaited.
-
-    Attributes
-    ----------
-    cells : Cells
-        The cells that are not empty.
-    n, m : float
-        Weights of all negatives and of all positives.
+    Partitions are read once, and kept on the workers while this object exists.
     """
 
     def __init__(
@@ -235,9 +214,9 @@ class ScoreCells:
     ) -> None:
         check_bins(n_bins)
         load = need("dask").delayed(load_scores, pure=False)
-        pieces = score_pieces(y_true, y_score, sample_weight)
+        delayed = aligned(y_score=y_score, y_true=y_true, sample_weight=sample_weight)
         self._tasks = Tasks(timeout)
-        self._parts = self._tasks.persist([load(number, *piece) for number, piece in enumerate(pieces)])
+        self._parts = self._tasks.persist([load(number, *one) for number, one in enumerate(delayed)])
         labels, sample = self._tasks.reduce(summarize, join_summaries, self._parts)
         check_some_rows(labels.labels)
         self._positive = labels.labels[positive_index(labels.labels, pos_label)]
@@ -249,12 +228,12 @@ class ScoreCells:
 
     def parts_of(self, cells: Cells) -> Iterator[Cells]:
         """Return the parts of cells: their distinct scores, in portions of limited size, or smaller cells."""
-        small = cells.size <= _SHARE * _FETCHED
+        small = cells.size <= RULES.fetched / 2
         if not small.all():
             large = cells.take(~small)
             yield _inside(large, self._count(_edges(large)))
         cells = cells.take(small)
-        portion = np.cumsum(cells.size) // (_SHARE * _FETCHED)
+        portion = np.cumsum(cells.size) // (RULES.fetched / 2)
         for number in np.unique(portion):
             yield self._fetched(cells.take(portion == number))
 
@@ -281,7 +260,7 @@ def _first_edges(sample: Array, n_bins: int) -> Array:
 
 def _edges(cells: Cells) -> Array:
     """Return the ends of smaller bins inside cells."""
-    numbers = np.maximum(4, _CUTS * cells.size / cells.size.sum()).astype(np.intp)
+    numbers = np.maximum(4, RULES.samples * cells.size / cells.size.sum()).astype(np.intp)
     found = [np.nextafter(cells.high, np.inf)]
     for low, high, number in zip(cells.low, cells.high, numbers, strict=True):
         # Bins of equal width serve most scores. In the order of the representable numbers, few rounds suffice for all.
@@ -299,13 +278,14 @@ def _between(low: float, high: float, number: int) -> Array:
 
 def _ranks(values: Array) -> NDArray[np.uint64]:
     """Return the ranks of numbers among all that can be represented."""
-    bits = values.view(np.uint64)
-    return np.where(bits & _SIGN, ~bits, bits | _SIGN)
+    bits, sign = values.view(np.uint64), np.uint64(1 << 63)
+    return np.where(bits & sign, ~bits, bits | sign)
 
 
 def _numbers_of_ranks(ranks: NDArray[np.uint64]) -> Array:
     """Return the numbers of given ranks."""
-    return np.where(ranks & _SIGN, ranks ^ _SIGN, ~ranks).view(np.float64)
+    sign = np.uint64(1 << 63)
+    return np.where(ranks & sign, ranks ^ sign, ~ranks).view(np.float64)
 
 
 def _inside(cells: Cells, counts: Counts) -> Cells:
@@ -361,14 +341,7 @@ def roc_auc_score(
         Higher means more likely positive; with the partitions of ``y_true``.
     sample_weight : dask Array or Series of shape (n_samples,), default=None
         Number of copies of each row.
-    pos_label, n_bins
-    exact : bool, default=True
-        Whether the distinct scores of bins with both classes are fetched, at most a million at a time, for the exact
-        value; bins with more are divided first. If False, the value is that with ties within bins, and ``error``
-        bounds its difference from the exact value.
-    timeout : float, default=60.0
-        Seconds for which workers are awaited if a cluster has none, or if none of them does anything, and after which
-        a worker that sends no heartbeats is considered lost, but at least 10.
+    pos_label, n_bins, exact, timeout
 
     Returns
     -------
@@ -422,14 +395,7 @@ def partial_auc_score(
         Lower end of the range of true-positive rates, at least 0 and below 1.
     sample_weight : dask Array or Series of shape (n_samples,), default=None
         Number of copies of each row.
-    pos_label, n_bins
-    exact : bool, default=True
-        Whether the distinct scores of bins with both classes are fetched, at most a million at a time, for the exact
-        value; bins with more are divided first. If False, the value is that with ties within bins, and ``error``
-        bounds its difference from the exact value.
-    timeout : float, default=60.0
-        Seconds for which workers are awaited if a cluster has none, or if none of them does anything, and after which
-        a worker that sends no heartbeats is considered lost, but at least 10.
+    pos_label, n_bins, exact, timeout
 
     Returns
     -------
@@ -487,12 +453,7 @@ def tpr_at_fpr(
         Limit on the false-positive rate, from 0 to 1.
     sample_weight : dask Array or Series of shape (n_samples,), default=None
         Number of copies of each row.
-    pos_label, n_bins
-    exact : bool, default=True
-        Whether the bin with the threshold is divided until it has at most a million distinct scores, which are then
-        fetched for the exact value. If False, ``error`` bounds the difference from the exact value.
-    timeout : float, default=60.0
-        Seconds for which workers are awaited, as in :func:`partial_auc_score`.
+    pos_label, n_bins, exact, timeout
 
     Returns
     -------
@@ -548,12 +509,7 @@ def fpr_at_tpr(
         Required true-positive rate, from 0 to 1.
     sample_weight : dask Array or Series of shape (n_samples,), default=None
         Number of copies of each row.
-    pos_label, n_bins
-    exact : bool, default=True
-        Whether the bin with the threshold is divided until it has at most a million distinct scores, which are then
-        fetched for the exact value. If False, ``error`` bounds the difference from the exact value.
-    timeout : float, default=60.0
-        Seconds for which workers are awaited, as in :func:`partial_auc_score`.
+    pos_label, n_bins, exact, timeout
 
     Returns
     -------

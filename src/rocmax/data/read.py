@@ -7,8 +7,8 @@ import csv
 import datetime
 import difflib
 import glob
+import importlib
 import io
-import mmap
 import re
 import shutil
 import tempfile
@@ -16,8 +16,8 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, fields, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple, cast
@@ -27,8 +27,9 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.datasets import load_svmlight_file
 
-from rocmax._files import beyond_limit, unpack_limit
-from rocmax._support import Message, Parameter, ParameterError, need
+from rocmax._files import LEAST_LIMIT, beyond_limit, unpack_limit
+from rocmax._support import Message, Parameter, ParameterError, holding, need
+from rocmax._validation import check_number
 
 # Errors about files that cannot be used.
 
@@ -72,38 +73,93 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names[:10])) + (f", ... ({len(names)} in all)" if len(names) > 10 else "")
 
 
-# How values are written in a text table.
+# How a table is written, and the limits of the readers.
 
 
+@dataclass(frozen=True)
+class ReaderRules:
+    """Numbers of the readers, each with its reason."""
+
+    # Bytes of a text or svmlight file, and about those of half a batch of a parquet file, that are in memory at a time,
+    # and in which detection looks: large enough for wide rows, small compared to memory. A row must fit into a block.
+    block: int = 1 << 22
+    field_bytes: int = 32
+    # A header of 100,000 names of ordinary length takes a tenth of this.
+    header_bytes: int = 1 << 24
+    # Rows that a person would look at for the delimiter.
+    sample_rows: int = 100
+
+
+RULES = ReaderRules()
 # Every value is looked up in this list, so a longer list is slower.
 MISSING = ("", " ", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
+# Text that is missing in files of text.
+MISSING_TEXT = tuple(dict.fromkeys(mark.strip() for mark in MISSING))
 UTF8 = "utf-8"
 
 
 @dataclass(frozen=True)
-class TextOptions:
-    """Delimiter, decimal point, thousands separator, further marks for missing values, and encoding of a table.
+class Reading:
+    r"""How the values of a table are written, and how much of it may be read.
 
-    A delimiter or an encoding that is None is to be detected.
+    None stands for the default: what is stored in the model for a later table, what is detected, or the usual value.
+
+    Parameters
+    ----------
+    delimiter : str, default=None
+        What separates the fields of a text table. None takes what the header and the first rows show.
+    decimal : {".", ","}, default=None
+        The decimal mark of numbers in a text table. None takes that of the model, and a point otherwise.
+    thousands : str, default=None
+        A character between groups of digits of numbers that are written as text. None takes that of the model.
+    na : str or sequence of str, default=()
+        Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None, and those of the model.
+    encoding : str, default=None
+        The encoding of a text table, such as "latin-1". None takes what its first 4 MB show: UTF-8, otherwise that of
+        the model or cp1252, which contains the characters of latin-1.
+    sheet : str, default=None
+        Name of the sheet of an Excel workbook. None takes that of the model, or the only one with values.
+    day_first : bool, default=None
+        Whether the day comes before the month in dates that end with the year, such as 03/04/2024. None takes the order
+        of the model; in a fit, the values of a column show it. The readers of :mod:`rocmax.data` do not use it.
+    skip_unlabeled : bool, default=None
+        Whether to leave out rows without a label, which are otherwise an error. None does as the fit of the model did.
+        Predictions need no labels and leave no row out.
+    zero_based : bool, default=None
+        Whether an svmlight file counts its features from 0, not 1. None does as the fit of the model did.
+    max_bytes : int, default=None
+        Maximum decompressed size of a compressed file or a workbook, and maximum size in memory of the columns of a
+        parquet file that is read whole. None takes 256 MiB, or 100 times the size of the file if that is larger. Other
+        files have no limit.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from rocmax.data import Reading, read_table
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "table.csv")
+    ...     _ = path.write_text("size;label\n1,5;0\n?;1\n2,5;1\n")
+    ...     X, y = read_table(path, target="label", reading=Reading(decimal=",", na="?"))
+    >>> X["size"].tolist()
+    [1.5, nan, 2.5]
     """
 
     delimiter: str | None = None
-    decimal: str = "."
+    decimal: str | None = None
     thousands: str | None = None
-    na: tuple[str, ...] = ()
+    na: str | Sequence[str] = ()
     encoding: str | None = None
+    sheet: str | None = None
+    day_first: bool | None = None
+    skip_unlabeled: bool | None = None
+    zero_based: bool | None = None
+    max_bytes: int | None = None
 
-    @property
-    def missing(self) -> list[str]:
-        """Fields that are missing values, with a space on either side for marks that were passed."""
-        marks = [form for mark in self.na for form in (mark, f" {mark}", f"{mark} ")]
-        return [*MISSING, *marks]
 
-
-def text_options(
-    delimiter: str | None, decimal: str, thousands: str | None, na: str | Sequence[str], encoding: str | None
-) -> TextOptions:
-    """Return the options after checking them; raise ParameterError if one is invalid."""
+def checked_reading(reading: Reading) -> Reading:
+    """Return how to read a table, with a decimal mark and a tuple of marks; raise ParameterError for bad options."""
+    delimiter, decimal, thousands = reading.delimiter, reading.decimal or ".", reading.thousands
     if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
         raise ParameterError(Message(Parameter("delimiter"), f" must be one character; got {delimiter!r}"))
     if decimal not in (".", ","):
@@ -114,20 +170,15 @@ def text_options(
     if thousands == decimal:
         both = Message(Parameter("thousands"), " and ", Parameter("decimal"), f" must differ; got {decimal!r} for both")
         raise ParameterError(both)
-    marks = (na,) if isinstance(na, str) else tuple(na)
+    marks = (reading.na,) if isinstance(reading.na, str) else tuple(reading.na)
     if any(not isinstance(mark, str) for mark in marks):
         raise ParameterError(Message(Parameter("na"), f" must be text; got {marks!r}"))
-    return TextOptions(delimiter, decimal, thousands, tuple(mark.strip() for mark in marks), _encoding(encoding))
-
-
-def _encoding(name: str | None) -> str | None:
-    if name is None:
-        return None
     try:
-        return codecs.lookup(name).name
+        encoding = None if reading.encoding is None else codecs.lookup(reading.encoding).name
     except (LookupError, TypeError):
         needed = " must be the name of a text encoding, such as latin-1 or cp1252"
-        raise ParameterError(Message(Parameter("encoding"), f"{needed}; got {name!r}")) from None
+        raise ParameterError(Message(Parameter("encoding"), f"{needed}; got {reading.encoding!r}")) from None
+    return replace(reading, decimal=decimal, na=tuple(mark.strip() for mark in marks), encoding=encoding)
 
 
 # Detection of the format of a file, and how to open it.
@@ -149,16 +200,17 @@ COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 
 
 class Source(NamedTuple):
-    """Existing file, with the format and the compression that its name indicates."""
+    """Existing file, with the format and the compression that its name indicates; or a data frame."""
 
     path: Path
-    format: Literal["csv", "tsv", "xlsx", "parquet", "svmlight"]
-    compression: str | None
+    format: Literal["csv", "tsv", "xlsx", "parquet", "svmlight", "frame"]
+    compression: str | None = None
     limit: int | None = None
     n_columns: int = 0
-    text: TextOptions = TextOptions()
+    reading: Reading = Reading()
     # The file to open if the path is only the name of its content, such as "standard input".
     content: Path | None = None
+    frame: Any = None
 
     @property
     def file(self) -> Path:
@@ -169,12 +221,11 @@ class Source(NamedTuple):
         """Return a place in the file for messages: a line of text, or a row of a sheet."""
         return f"{self.path}, {'row' if self.format == 'xlsx' else 'line'} {number}"
 
-    def limited(self, max_bytes: int | None) -> Source:
+    def limited(self) -> Source:
         """Return the source with a limit on the decompressed size; uncompressed files have no limit."""
-        if self.compression is None:
-            unpack_limit(0, max_bytes)
-            return self
-        return self._replace(limit=unpack_limit(self.file.stat().st_size, max_bytes))
+        size = 0 if self.compression is None else self.file.stat().st_size
+        limit = unpack_limit(size, self.reading.max_bytes)
+        return self if self.compression is None else self._replace(limit=limit)
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
@@ -197,13 +248,6 @@ class Source(NamedTuple):
                 yield stream if limit is None else Bounded(stream, limit, beyond_limit(self.path, limit))
         except OSError as error:
             raise self.broken(error) from error
-
-    def has_quotes(self) -> bool:
-        """Return whether the file may contain quotes, and so line breaks in values; True for compressed files."""
-        if self.compression is not None or not self.file.is_file():
-            return True
-        with self.file.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            return content.find(b'"') >= 0
 
     def broken(self, error: OSError) -> DataError:
         """Return the DataError for a file that could not be read completely."""
@@ -231,18 +275,11 @@ class Bounded(io.RawIOBase):
         self._count += count
         if self._count > self._limit:
             raise DataError(self._message)
-        result: int = count
-        return result
+        return int(count)
 
 
 class Spool:
-    """Copy of an open file, because the header and the rows of a table are read separately.
-
-    Parameters
-    ----------
-    stream : binary file
-        File to copy.
-    """
+    """Copy of an open file, because the header and the rows of a table are read separately."""
 
     def __init__(self, stream: Any) -> None:
         self._copy = tempfile.NamedTemporaryFile(suffix=".csv")  # noqa: SIM115  # removed when this object is
@@ -293,27 +330,25 @@ def find_source(path: str | Path) -> Source:
 def arrow() -> Any:
     """Import pyarrow; raise an error with installation instructions if it is missing."""
     need("pandas")  # pyarrow converts its tables to pandas
-    return need("pyarrow")
+    found = need("pyarrow")
+    importlib.import_module("pyarrow.compute")
+    return found
 
 
-# Values of text columns: spaces, marks for missing values, and numbers with other signs than those of Python.
+# Values of text columns: spaces, marks for missing values, decimal commas and separators of thousands.
 
-
-# Text that is missing in files of text.
-MISSING_TEXT = tuple(dict.fromkeys(mark.strip() for mark in MISSING))
 
 EXPONENT = r"([eE][+-]?\d+)?$"
 
 
-def trimmed(column: Any, options: TextOptions, file_format: str = "frame") -> Any:
+def trimmed(column: Any, reading: Reading, file_format: str = "frame") -> Any:
     """Return a column of strings without spaces around the values; empty values and marks are missing."""
-    import pyarrow.compute as pc
-
     pa = arrow()
+    pc = pa.compute
     text = pc.utf8_trim_whitespace(column)
     # A parquet file or a data frame has missing values of its own, and "NA" is a country there.
     usual = MISSING_TEXT if file_format in ("csv", "tsv", "xlsx") else ("",)
-    marks = pa.array([*usual, *(mark for mark in options.na if mark)], type=text.type)
+    marks = pa.array([*usual, *(mark for mark in reading.na if mark)], type=text.type)
     return pc.if_else(pc.is_in(text, value_set=marks), pa.scalar(None, text.type), text)
 
 
@@ -326,24 +361,23 @@ def marked_numbers(marks: Sequence[str]) -> list[float]:
     return [*found, -0.0] if 0.0 in found else found  # two zeros for Arrow, one for everybody else
 
 
-def parsed_numbers(column: Any, options: TextOptions) -> tuple[Any, Any]:
+def parsed_numbers(column: Any, reading: Reading) -> tuple[Any, Any]:
     """Return the numbers in a column of trimmed strings, and whether each value is something else.
 
     A per cent sign after a number is ignored, as is the thousands separator between groups of three digits, or of two
     before the last group, as in India. Where else a separator is, as in the date 14.08.2024, there is no number.
     """
-    import pyarrow.compute as pc
-
     pa = arrow()
+    pc = pa.compute
     text = pc.replace_substring_regex(column, r"\s*%$", "")
-    point = re.escape(options.decimal)
-    if options.thousands is not None:
-        mark = re.escape(options.thousands)
+    point = re.escape(reading.decimal or ".")
+    if reading.thousands is not None:
+        mark = re.escape(reading.thousands)
         pattern = rf"^[+-]?\d{{1,3}}({mark}\d{{2,3}})*{mark}\d{{3}}({point}\d*)?{EXPONENT}"
         grouped = pc.match_substring_regex(text, pattern)
-        text = pc.if_else(grouped, pc.replace_substring(text, options.thousands, ""), text)
+        text = pc.if_else(grouped, pc.replace_substring(text, reading.thousands, ""), text)
     number = pc.match_substring_regex(text, rf"^[+-]?(\d+{point}?\d*|{point}\d+){EXPONENT}")
-    if options.decimal == ",":
+    if reading.decimal == ",":
         text = pc.replace_substring(text, ",", ".")
     odd = pc.fill_null(pc.invert(number), False)
     return pc.if_else(number, text, pa.scalar(None, text.type)).cast(pa.float64()), odd
@@ -363,66 +397,49 @@ class Table(NamedTuple):
     y: NDArray[Any] | None
 
 
-def as_table(
-    source: Any, table: Any, target: str | None, types: Mapping[str, Kind], skip_unlabelled: bool = False
-) -> Table:
+def as_table(source: Source, table: Any, target: str | None, types: Mapping[str, Kind]) -> Table:
     """Split an Arrow table into features, of the types of this module, and labels."""
-    pa, labels = arrow(), None
+    pa, pd, labels = arrow(), need("pandas"), None
+    pc = pa.compute
     try:
         if target is not None:
-            if skip_unlabelled:
-                table = table.filter(_labelled_rows(table[target], source))
-            labels = _labels(source, table[target], target)
-            table = table.drop_columns([target])
+            column, table = table[target], table.drop_columns([target])
+            if is_text(column.type):
+                column = trimmed(column, source.reading, source.format)
+            if source.reading.skip_unlabeled:
+                labeled_rows = pc.invert(pc.is_null(column, nan_is_null=True))
+                column, table = column.filter(labeled_rows), table.filter(labeled_rows)
+            labels = _labels(source, column, target)
         columns = zip(table.column_names, table.columns, strict=True)
         plain = [_plain(source, column, name, types.get(name)) for name, column in columns]
         frame = pa.table(plain, names=table.column_names).to_pandas()
     except (pa.ArrowException, UnicodeDecodeError, OverflowError) as error:
         raise DataError(f"{source.path} is damaged or has values out of range: {error}") from error
     for name in (name for name, kind in types.items() if kind == "raw" and name in frame.columns):
-        frame[name] = _unconverted(table[name])
+        # Keeps the values, such as integers with missing ones.
+        frame[name] = pd.Series(pd.arrays.ArrowExtensionArray(table[name]))
     return Table(frame, labels)
 
 
-def _unconverted(column: Any) -> Any:
-    """Return a column of pandas that keeps the values of an Arrow column, such as whole numbers with missing ones."""
-    import pandas as pd
-
-    return pd.Series(pd.arrays.ArrowExtensionArray(column))
-
-
-def _labelled_rows(column: Any, source: Any) -> Any:
-    import pyarrow.compute as pc
-
-    if is_text(column.type):
-        column = trimmed(column, source.text, source.format)
-    return pc.invert(pc.is_null(column, nan_is_null=True))
-
-
-def _labels(source: Any, column: Any, target: str) -> NDArray[Any]:
-    if is_text(column.type):
-        column = trimmed(column, source.text, source.format)
-    labels = column.to_pandas().to_numpy()
+def _labels(source: Source, column: Any, target: str) -> NDArray[Any]:
+    labels: NDArray[Any] = column.to_pandas().to_numpy()
     lacking = int(np.count_nonzero(np.isnan(labels))) if labels.dtype.kind == "f" else column.null_count
     if lacking:
         found = f"{source.path} must have a label in each row; got {lacking} missing in column {target!r}"
-        raise DataError(Message(found, Parameter("skip_unlabelled", True, "; to leave these rows out: {}")))
-    result: NDArray[Any] = labels
-    return result
+        raise DataError(Message(found, Parameter("skip_unlabeled", True, "; to leave these rows out: {}")))
+    return labels
 
 
-def labeled(source: Any, X: Any, y: NDArray[Any], skip_unlabelled: bool = False) -> Table:
+def labeled(source: Source, X: Any, y: NDArray[Any]) -> Table:
     """Return the rows of an svmlight file; raise DataError for labels that are NaN unless they are left out."""
     lacking = np.isnan(y)
-    if lacking.any() and skip_unlabelled:
-        X, y = X[~lacking], y[~lacking]
-    elif lacking.any():
+    if lacking.any() and not source.reading.skip_unlabeled:
         found = f"{source.path} must have a label in each row; got {np.count_nonzero(lacking)} that are not numbers"
-        raise DataError(Message(found, Parameter("skip_unlabelled", True, "; to leave these rows out: {}")))
-    return Table(X, y)
+        raise DataError(Message(found, Parameter("skip_unlabeled", True, "; to leave these rows out: {}")))
+    return Table(X[~lacking], y[~lacking]) if lacking.any() else Table(X, y)
 
 
-def _plain(source: Any, column: Any, name: str, declared: Kind | None) -> Any:
+def _plain(source: Source, column: Any, name: str, declared: Kind | None) -> Any:
     """Cast a column to float64 or string; dates, and columns declared as raw, are not changed."""
     pa = arrow()
     if pa.types.is_dictionary(column.type):
@@ -431,7 +448,7 @@ def _plain(source: Any, column: Any, name: str, declared: Kind | None) -> Any:
     if declared == "raw" or (pa.types.is_temporal(kind) and declared in (None, "date")):
         return column
     if kind == pa.float64() and declared != "text":
-        return _without_marks(column, source.text)
+        return _without_marks(column, source.reading)
     if not (is_text(kind) or _is_number(kind) or pa.types.is_temporal(kind)):
         raise DataError(f"{source.path}: column {name!r} must contain numbers, text or dates; got {kind}")
     if is_text(kind) and declared in ("parsed", "number"):
@@ -440,24 +457,22 @@ def _plain(source: Any, column: Any, name: str, declared: Kind | None) -> Any:
     try:
         if wanted == "number":
             # Integers above 2**53 are rounded.
-            return _without_marks(column.cast(pa.float64(), safe=False), source.text)
-        return trimmed(column.cast(pa.string()), source.text, source.format)
+            return _without_marks(column.cast(pa.float64(), safe=False), source.reading)
+        return trimmed(column.cast(pa.string()), source.reading, source.format)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise DataError(f"{source.path}: column {name!r} must contain {wanted}s; got {kind} ({error})") from error
 
 
-def _parsed(source: Any, column: Any, name: str) -> Any:
+def _parsed(source: Source, column: Any, name: str) -> Any:
     """Return the numbers in a column of text, or truth values as 1 and 0; raise DataError for another value."""
-    import pyarrow.compute as pc
-
-    pa, text = arrow(), trimmed(column, source.text, source.format)
-    word = pc.utf8_lower(text)
+    pa, text = arrow(), trimmed(column, source.reading, source.format)
+    pc, word = pa.compute, pa.compute.utf8_lower(text)
     if (
         len(text) > text.null_count
         and pc.all(pc.is_in(word.drop_null(), pa.array(["true", "false"], text.type))).as_py()
     ):
         return pc.equal(word, "true").cast(pa.float64())
-    numbers, odd = parsed_numbers(text, source.text)
+    numbers, odd = parsed_numbers(text, source.reading)
     others = text.filter(odd)
     if len(others):
         found = f"{source.path}: column {name!r} must contain numbers; got {others[0].as_py()!r} in {len(others)} row"
@@ -466,13 +481,12 @@ def _parsed(source: Any, column: Any, name: str) -> Any:
     return numbers
 
 
-def _without_marks(column: Any, options: TextOptions) -> Any:
+def _without_marks(column: Any, reading: Reading) -> Any:
     """Return a column of numbers in which those that are marks for missing values are missing."""
-    import pyarrow.compute as pc
-
-    pa, marks = arrow(), marked_numbers(options.na)
+    pa, marks = arrow(), marked_numbers(reading.na)
     if not marks:
         return column
+    pc = pa.compute
     return pc.if_else(pc.is_in(column, value_set=pa.array(marks, pa.float64())), pa.scalar(None, pa.float64()), column)
 
 
@@ -491,43 +505,30 @@ def _is_number(kind: Any) -> bool:
 # Text tables, read with pyarrow; Python's csv module locates the line of an error.
 
 
-# Large enough for wide rows and small compared to memory; a row must fit into a block.
-CSV_BLOCK = 1 << 22
-FIELD_BYTES = 32
 DELIMITERS = ",;\t|"
-# A header of 100,000 names of ordinary length takes a tenth of this.
-HEADER_BYTES = 1 << 24
-# What detection looks at: as much as one block for the encoding, and the rows that a person would look at for the
-# delimiter.
-SAMPLE_BYTES, SAMPLE_ROWS = CSV_BLOCK, 100
 # The encoding of Western European text that is not UTF-8. It has the letters of latin-1 at the same places, and
 # printable characters where latin-1 has control characters, which no text contains.
 WESTERN = "cp1252"
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0e-\x1f]")
 
 
-def detected(source: Source, likely: Mapping[str, Any]) -> TextOptions:
-    """Return the options of a text table, with the delimiter and the encoding that its first rows show if not given.
+def detected(source: Source, likely: Reading) -> Reading:
+    """Return how a text table is written, with the delimiter and the encoding that its first rows show if not given.
 
-    Parameters
-    ----------
-    source : Source
-        The file.
-    likely : mapping
-        "delimiter" and "encoding" of similar tables, which this one has too unless its content shows others.
+    Those of similar tables, ``likely``, are taken unless the content shows others.
     """
-    options = source.text
-    if options.delimiter is not None and options.encoding is not None:
-        return options
+    reading = source.reading
+    if reading.delimiter is not None and reading.encoding is not None:
+        return reading
     with source.open() as stream:
-        sample = stream.read(SAMPLE_BYTES)
-    encoding = options.encoding or _found_encoding(sample, likely.get("encoding"))
-    if options.delimiter is not None:
-        return replace(options, encoding=encoding)
+        sample = stream.read(RULES.block)
+    encoding = reading.encoding or _found_encoding(sample, likely.encoding)
+    if reading.delimiter is not None:
+        return replace(reading, encoding=encoding)
     default = "\t" if source.format == "tsv" else ","
     text = codecs.getincrementaldecoder(_with_mark(encoding))("replace").decode(sample)
-    complete = len(sample) < SAMPLE_BYTES
-    return replace(options, encoding=encoding, delimiter=_found_delimiter(text, complete, default, likely))
+    complete = len(sample) < RULES.block
+    return replace(reading, encoding=encoding, delimiter=_found_delimiter(text, complete, default, likely.delimiter))
 
 
 def _found_encoding(sample: bytes, likely: str | None) -> str:
@@ -551,9 +552,8 @@ def _decoded(sample: bytes, encoding: str) -> str | None:
         return None
 
 
-def _found_delimiter(text: str, complete: bool, default: str, likely: Mapping[str, Any]) -> str:
+def _found_delimiter(text: str, complete: bool, default: str, usual: str | None) -> str:
     """Return the delimiter with which most rows have as many fields as the header, and most fields if several do."""
-    usual: str | None = likely.get("delimiter")
     found: str = usual or default
     best = (0.0, 0)
     # A comma is also a decimal mark and a mark of prose, so that others come first where all else is equal.
@@ -561,8 +561,8 @@ def _found_delimiter(text: str, complete: bool, default: str, likely: Mapping[st
         lengths: list[int] = []
         with suppress(csv.Error):
             rows = csv.reader(io.StringIO(text, newline=""), delimiter=mark)
-            lengths.extend(len(row) for row in islice((row for row in rows if row), SAMPLE_ROWS + 1))
-        if not complete and len(lengths) <= SAMPLE_ROWS:
+            lengths.extend(len(row) for row in islice((row for row in rows if row), RULES.sample_rows + 1))
+        if not complete and len(lengths) <= RULES.sample_rows:
             lengths = lengths[: max(1, len(lengths) - 1)]  # the last row is cut off
         if not lengths or lengths[0] < 2:
             continue
@@ -577,10 +577,10 @@ def _found_delimiter(text: str, complete: bool, default: str, likely: Mapping[st
 
 def csv_header(source: Source) -> list[str]:
     """Return the column names."""
-    separator = _separator(source)
-    too_long = f"{source.path}, line 1: the header is longer than {HEADER_BYTES:,} bytes; is this a text table?"
+    separator, most = _separator(source), RULES.header_bytes
+    too_long = f"{source.path}, line 1: the header is longer than {most:,} bytes; is this a text table?"
     with source.open() as stream:
-        bounded = cast(Any, io.BufferedReader(Bounded(stream, HEADER_BYTES, too_long)))
+        bounded = cast(Any, io.BufferedReader(Bounded(stream, most, too_long)))
         try:
             names = next(filter(None, csv.reader(_lines(source, bounded), delimiter=separator)), [])
         except UnicodeDecodeError:
@@ -600,31 +600,26 @@ def csv_header(source: Source) -> list[str]:
 
 def csv_table(source: Source, columns: Sequence[str], types: Mapping[str, Any]) -> Any:
     """Return the whole file as an Arrow table; types are inferred from all rows."""
-    pc = _module()
     if types:
         types = {**types, **_booleans(source, columns, types)}
-    with source.native() as stream, _Explained(source, columns):
-        table = pc.read_csv(
-            stream,
-            read_options=pc.ReadOptions(block_size=_block_size(source), encoding=_csv_encoding(source)),
-            parse_options=_parse_options(source),
-            convert_options=_convert_options(source, columns, types),
-        )
-    if any(arrow().types.is_binary(kind) for kind in table.schema.types):
-        raise _not_decoded(source)
+    with _opened_csv(source, columns, types, whole=True) as table:
+        pass
     if table.num_rows == 0:
         raise DataError(f"{source.path} has a header but no rows")
     return table
 
 
-def csv_parts(source: Source, columns: Sequence[str], types: Mapping[str, Any]) -> Iterator[Any]:
-    """Yield the file as Arrow batches; types that are not given are inferred from the first block."""
+def csv_chunks(source: Source, columns: Sequence[str], types: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield the file as Arrow tables; types that are not given are inferred from the first block."""
     pa, count = arrow(), 0
     declared = {**types, **_booleans(source, columns, types)}
-    guessed = {name: _general(pa, kind) for name, kind in _first_types(source, columns, declared)}
-    known = {**guessed, **declared}
-    with source.native() as stream, _Explained(source, columns):
-        for batch in _open_csv(source, stream, columns, known):
+    # Later blocks are likely to fit float64 where the first has integers or no value.
+    wide = {
+        name: pa.float64() if pa.types.is_integer(kind) or pa.types.is_null(kind) else kind
+        for name, kind in _first_types(source, columns, declared)
+    }
+    with _opened_csv(source, columns, {**wide, **declared}) as reader:
+        for batch in reader:
             if batch.num_rows:
                 count += batch.num_rows
                 yield pa.Table.from_batches([batch])
@@ -632,12 +627,38 @@ def csv_parts(source: Source, columns: Sequence[str], types: Mapping[str, Any]) 
         raise DataError(f"{source.path} has a header but no rows")
 
 
+@contextmanager
+def _opened_csv(source: Source, columns: Sequence[str], types: Mapping[str, Any], whole: bool = False) -> Iterator[Any]:
+    """Open columns of a file as an Arrow reader, or read them as a table; errors of pyarrow get the file and line."""
+    pa, wanted = arrow(), set(columns)
+    import pyarrow.csv as pc
+
+    known = {name: kind for name, kind in types.items() if name in wanted}
+    marks = [form for mark in source.reading.na for form in (mark, f" {mark}", f"{mark} ")]
+    try:
+        with source.native() as stream:
+            found = (pc.read_csv if whole else pc.open_csv)(
+                stream,
+                read_options=pc.ReadOptions(block_size=_block_size(source), encoding=_csv_encoding(source)),
+                parse_options=pc.ParseOptions(delimiter=_separator(source), newlines_in_values=True),
+                convert_options=pc.ConvertOptions(
+                    include_columns=list(columns),
+                    column_types=known,
+                    null_values=[*MISSING, *marks],
+                    strings_can_be_null=True,
+                    decimal_point=source.reading.decimal or ".",
+                ),
+            )
+            if any(pa.types.is_binary(kind) for kind in found.schema.types):
+                raise _not_decoded(source)
+            yield found
+    except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+        raise _csv_error(source, columns, error) from error
+
+
 def _first_types(source: Source, columns: Sequence[str], types: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    with source.native() as stream, _Explained(source, columns):
-        schema = _open_csv(source, stream, columns, types).schema
-    if any(arrow().types.is_binary(kind) for kind in schema.types):
-        raise _not_decoded(source)
-    return list(zip(schema.names, schema.types, strict=True))
+    with _opened_csv(source, columns, types) as reader:
+        return list(zip(reader.schema.names, reader.schema.types, strict=True))
 
 
 def _booleans(source: Source, columns: Sequence[str], types: Mapping[str, Any]) -> dict[str, Any]:
@@ -650,70 +671,42 @@ def _booleans(source: Source, columns: Sequence[str], types: Mapping[str, Any]) 
     return {name: kind for name, kind in first if name in types and pa.types.is_boolean(kind)}
 
 
-def _general(pa: Any, kind: Any) -> Any:
-    """Return a type that later blocks are likely to fit: float64 for integers and for columns without a value."""
-    return pa.float64() if pa.types.is_integer(kind) or pa.types.is_null(kind) else kind
-
-
-def _open_csv(source: Source, stream: Any, columns: Sequence[str], types: Mapping[str, Any]) -> Any:
-    pc = _module()
-    return pc.open_csv(
-        stream,
-        read_options=pc.ReadOptions(block_size=_block_size(source), encoding=_csv_encoding(source)),
-        parse_options=_parse_options(source),
-        convert_options=_convert_options(source, columns, types),
-    )
-
-
-class _Explained:
-    """Context manager that converts pyarrow errors to DataError with the file and the line."""
-
-    def __init__(self, source: Source, columns: Sequence[str]) -> None:
-        self.source, self.columns = source, columns
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if not isinstance(error, arrow().ArrowInvalid | UnicodeDecodeError):
-            return
-        text = str(error)
-        if isinstance(error, UnicodeDecodeError) or "UTF8" in text:
-            raise _not_decoded(self.source) from error
-        if "Expected" in text and "columns" in text:
-            raise self._ragged(text) from error
-        bad = re.search(r"In CSV column #(\d+).*conversion error to (\w+): invalid value '(.*)'", text, re.DOTALL)
-        if bad:
-            raise self._bad_value(self.columns[int(bad[1])], bad[3]) from error
-        if "straddling" in text:
-            raise DataError(
-                f"{self.source.path} has a row longer than the limit of {_block_size(self.source):,} bytes"
-            ) from error
-        raise DataError(f"{self.source.path} is not a text table: {_short(text)}") from error
-
-    def _ragged(self, text: str) -> DataError:
-        with self.source.open() as stream, suppress(csv.Error):
-            rows = _csv_rows(self.source, stream)
-            width = len(next(rows)[1])
-            for number, row in rows:
-                if len(row) != width:
-                    fields = f"{len(row)} field{'s' if len(row) > 1 else ''}"
-                    return DataError(f"{self.source.at(number)}: {fields} where the header has {width} columns")
-        return DataError(f"{self.source.path} has a row whose length differs from that of the header: {_short(text)}")
-
-    def _bad_value(self, column: str, value: str) -> DataError:
-        line = csv_lines_of(self.source, column, [value]).get(value)
-        where = self.source.at(line) if line else str(self.source.path)
+def _csv_error(source: Source, columns: Sequence[str], error: Exception) -> DataError:
+    """Return the error for one of pyarrow, with the file and, if it can be found, the line."""
+    text = str(error)
+    if isinstance(error, UnicodeDecodeError) or "UTF8" in text:
+        return _not_decoded(source)
+    if "Expected" in text and "columns" in text:
+        return _ragged(source, text)
+    bad = re.search(r"In CSV column #(\d+).*conversion error to (\w+): invalid value '(.*)'", text, re.DOTALL)
+    if bad:
+        column, value = columns[int(bad[1])], bad[3]
+        line = csv_lines_of(source, column, [value]).get(value)
+        where = source.at(line) if line else str(source.path)
         found = f"{where}: column {column!r} must be numeric, as in earlier rows; got {_short(value)!r}"
         as_text = Parameter("types", {column: "text"}, " (to read the column as text: {})")
         missing = [Parameter("na", [value], "; to read it as a missing value: {}")] if _short(value) == value else []
         return DataError(Message(found, as_text, *missing))
+    if "straddling" in text:
+        return DataError(f"{source.path} has a row longer than the limit of {_block_size(source):,} bytes")
+    return DataError(f"{source.path} is not a text table: {_short(text)}")
+
+
+def _ragged(source: Source, text: str) -> DataError:
+    with source.open() as stream, suppress(csv.Error):
+        rows = _csv_rows(source, stream)
+        width = len(next(rows)[1])
+        for number, row in rows:
+            if len(row) != width:
+                fields = f"{len(row)} field{'s' if len(row) > 1 else ''}"
+                return DataError(f"{source.at(number)}: {fields} where the header has {width} columns")
+    return DataError(f"{source.path} has a row whose length differs from that of the header: {_short(text)}")
 
 
 def csv_lines_of(source: Source, column: str, values: Sequence[str]) -> dict[str, int]:
     """Return the first line of each value of a column; a value that is not found is left out."""
     exact, found = {value.strip(): value for value in values}, {}
-    for number, field in _fields(source, column):
+    for number, field in csv_fields(source, column):
         if field in exact:
             found[exact.pop(field)] = number
             if not exact:
@@ -721,12 +714,7 @@ def csv_lines_of(source: Source, column: str, values: Sequence[str]) -> dict[str
     return found
 
 
-def first_line(source: Source, column: str, test: Callable[[str], bool]) -> tuple[int, str] | None:
-    """Return the first line whose value of a column passes a test, and the value; None if there is none."""
-    return next(((number, field) for number, field in _fields(source, column) if test(field)), None)
-
-
-def _fields(source: Source, column: str) -> Iterator[tuple[int, str]]:
+def csv_fields(source: Source, column: str) -> Iterator[tuple[int, str]]:
     """Yield the number of each line and its value of a column, without spaces around it."""
     with source.open() as stream, suppress(csv.Error):
         rows = _csv_rows(source, stream)
@@ -735,17 +723,16 @@ def _fields(source: Source, column: str) -> Iterator[tuple[int, str]]:
 
 
 def zero_led(source: Source, columns: Sequence[str]) -> list[str]:
-    """Return the columns of whole numbers of which one is written with a leading zero, as far as the first block shows.
+    """Return the columns of integers of which one is written with a leading zero, as far as the first block shows.
 
     Such numbers are codes: as numbers, they would lose their zeros.
     """
     pa = arrow()
-
     whole = [name for name, kind in _first_types(source, columns, {}) if pa.types.is_integer(kind)]
     if not whole:
         return []
-    with source.native() as stream, _Explained(source, whole):
-        first = _open_csv(source, stream, whole, dict.fromkeys(whole, pa.string())).read_next_batch()
+    with _opened_csv(source, whole, dict.fromkeys(whole, pa.string())) as reader:
+        first = reader.read_next_batch()
     led = [pa.compute.any(pa.compute.match_substring_regex(first[name], r"^\s*[+-]?0\d")).as_py() for name in whole]
     return [name for name, found in zip(whole, led, strict=True) if found]
 
@@ -761,7 +748,7 @@ def _csv_rows(source: Source, stream: Any) -> Iterator[tuple[int, list[str]]]:
 
 
 def _block_size(source: Source) -> int:
-    return max(CSV_BLOCK, FIELD_BYTES * source.n_columns)
+    return max(RULES.block, RULES.field_bytes * source.n_columns)
 
 
 def _short(text: str) -> str:
@@ -787,7 +774,7 @@ def _lines(source: Source, stream: Any, errors: str = "strict") -> io.TextIOWrap
 
 
 def _csv_encoding(source: Source) -> str:
-    return source.text.encoding or UTF8
+    return source.reading.encoding or UTF8
 
 
 def _with_mark(encoding: str) -> str:
@@ -796,44 +783,10 @@ def _with_mark(encoding: str) -> str:
 
 
 def _separator(source: Source) -> str:
-    return source.text.delimiter or ("\t" if source.format == "tsv" else ",")
-
-
-def _parse_options(source: Source) -> Any:
-    # Searching for quotes takes about 1 % of the parsing time, and parsing is faster without them.
-    options = {"newlines_in_values": True} if source.has_quotes() else {"quote_char": False}
-    return _module().ParseOptions(delimiter=_separator(source), **options)
-
-
-def _convert_options(source: Source, columns: Sequence[str], types: Mapping[str, Any]) -> Any:
-    wanted = set(columns)
-    known = {name: kind for name, kind in types.items() if name in wanted}
-    return _module().ConvertOptions(
-        include_columns=list(columns),
-        column_types=known,
-        null_values=source.text.missing,
-        strings_can_be_null=True,
-        decimal_point=source.text.decimal,
-    )
-
-
-def _module() -> Any:
-    arrow()
-    import pyarrow.csv
-
-    return pyarrow.csv
+    return source.reading.delimiter or ("\t" if source.format == "tsv" else ",")
 
 
 # Data frames in memory, converted through Arrow, so that they give the same types as files.
-
-
-class FrameSource(NamedTuple):
-    """Data frame; ``path`` is its name in messages."""
-
-    frame: Any
-    path: str = "the table"
-    format: str = "frame"
-    text: TextOptions = TextOptions()
 
 
 def is_frame(value: Any) -> bool:
@@ -843,7 +796,7 @@ def is_frame(value: Any) -> bool:
     return exports and hasattr(value, "columns")
 
 
-def frame_header(source: FrameSource) -> list[str]:
+def frame_header(source: Source) -> list[str]:
     """Return the column names."""
     names = list(getattr(source.frame, "column_names", source.frame.columns))
     strange = [name for name in names if not isinstance(name, str)]
@@ -855,7 +808,7 @@ def frame_header(source: FrameSource) -> list[str]:
     return names
 
 
-def frame_table(source: FrameSource, columns: Sequence[str]) -> Any:
+def frame_table(source: Source, columns: Sequence[str]) -> Any:
     """Return the given columns as an Arrow table."""
     pa, names = arrow(), list(columns)
     frame = source.frame
@@ -874,18 +827,19 @@ def frame_table(source: FrameSource, columns: Sequence[str]) -> Any:
     return table
 
 
-def frame_parts(source: FrameSource, columns: Sequence[str]) -> Iterator[Any]:
-    """Yield Arrow tables of up to `BATCH_ROWS` rows."""
-    table = frame_table(source, columns)
-    for start in range(0, table.num_rows, BATCH_ROWS):
-        yield table.slice(start, BATCH_ROWS)
+def frame_chunks(source: Source, columns: Sequence[str]) -> Iterator[Any]:
+    """Yield Arrow tables of a limited number of rows."""
+    table, n_rows = frame_table(source, columns), _batch_rows(columns)
+    for start in range(0, table.num_rows, n_rows):
+        yield table.slice(start, n_rows)
+
+
+def _batch_rows(columns: Sequence[str]) -> int:
+    """Return the rows of two blocks if each value takes eight bytes."""
+    return max(1, 2 * RULES.block // (8 * max(1, len(columns))))
 
 
 # Parquet files, read with pyarrow.
-
-
-# Rows of a batch, and its size in bytes if each value takes eight.
-BATCH_ROWS, _BATCH_BYTES = 1 << 16, 1 << 23
 
 
 def parquet_header(source: Source) -> list[str]:
@@ -896,28 +850,23 @@ def parquet_header(source: Source) -> list[str]:
     return names
 
 
-def parquet_parts(source: Source, columns: Sequence[str]) -> Iterator[Any]:
+def parquet_chunks(source: Source, columns: Sequence[str]) -> Iterator[Any]:
     """Yield the file as Arrow tables; one row group and one table of limited size are in memory."""
     pa = arrow()
     with _open_parquet(source) as file:
         if file.metadata.num_rows == 0:
             raise DataError(f"{source.path} has columns but no rows")
         try:
-            for batch in file.iter_batches(_batch_rows(len(columns)), columns=list(columns)):
+            for batch in file.iter_batches(_batch_rows(columns), columns=list(columns)):
                 if batch.num_rows:
                     yield pa.Table.from_batches([batch]).select(list(columns))
         except (OSError, pa.ArrowException) as error:
             raise DataError(f"{source.path} is damaged: {error}") from error
 
 
-def _batch_rows(n_columns: int) -> int:
-    """Return the rows of a batch, which spans several row groups if these are smaller."""
-    return max(1, min(BATCH_ROWS, _BATCH_BYTES // (8 * max(1, n_columns))))
-
-
-def check_parquet_size(source: Source, columns: Sequence[str], max_bytes: int | None) -> None:
+def check_parquet_size(source: Source, columns: Sequence[str]) -> None:
     """Raise DataError if the columns exceed the limit in memory: equal values are stored in very few bytes."""
-    limit = unpack_limit(source.path.stat().st_size, max_bytes)
+    limit = unpack_limit(source.path.stat().st_size, source.reading.max_bytes)
     with _open_parquet(source) as file:
         if 8 * file.metadata.num_rows * len(columns) > limit:
             raise DataError(beyond_limit(source.path, limit))
@@ -944,45 +893,33 @@ class SheetCopy:
     """Copy of a sheet as a csv file, which is removed when this object is.
 
     Row n of the sheet is record n of the copy; rows without values are empty lines.
-
-    Parameters
-    ----------
-    source : Source
-        The workbook.
-    sheet : str or None
-        Name of the sheet. If None, the workbook must have one sheet with values, or the sheet ``likely``.
-    likely : str or None
-        Name of the sheet of similar workbooks.
-    decimal : str
-        Decimal mark to write numbers with, as it is that of the numbers that are text.
-    max_bytes : int or None
-        Maximum decompressed size of the workbook.
-
-    Attributes
-    ----------
-    path : Path
-        The copy.
-    sheet : str
-        Name of the sheet.
     """
 
-    def __init__(
-        self, source: Source, sheet: str | None, likely: str | None, decimal: str, max_bytes: int | None
-    ) -> None:
+    def __init__(self, source: Source, likely: str | None) -> None:
         openpyxl = need("openpyxl")
-        has_formulas = _check(source, max_bytes)
+        has_formulas = _check(source)
         self._copy = tempfile.NamedTemporaryFile(  # noqa: SIM115  # removed when this object is
             "w", suffix=".csv", encoding="utf-8", newline=""
         )
         self.path = Path(self._copy.name)
-        with ExitStack() as stack:
-            book = stack.enter_context(_workbook(openpyxl, source, data_only=True))
-            self.sheet = _chosen(source, book, sheet, likely)
-            rows = _sheet_rows(source, book[self.sheet])
-            if has_formulas:
-                other = stack.enter_context(_workbook(openpyxl, source, data_only=False))
-                rows = _checked_rows(source, rows, _sheet_rows(source, other[self.sheet]))
-            self._write(source, rows, decimal)
+        try:
+            with ExitStack() as stack:
+
+                def opened(data_only: bool) -> Any:
+                    book = openpyxl.load_workbook(source.path, read_only=True, data_only=data_only)
+                    return stack.enter_context(closing(book))
+
+                book = opened(True)
+                self.sheet = _chosen(source, book, source.reading.sheet, likely)
+                rows = _sheet_rows(book[self.sheet])
+                if has_formulas:
+                    rows = _checked_rows(source, rows, _sheet_rows(opened(False)[self.sheet]))
+                self._write(source, rows, source.reading.decimal or ".")
+        except DataError:
+            raise
+        except Exception as error:  # openpyxl raises errors of all kinds for damaged files
+            reason = f"{type(error).__name__}: {error}"
+            raise DataError(f"{source.path} is not an Excel workbook, or is damaged ({reason})") from error
         self._copy.flush()
 
     def _write(self, source: Source, rows: Iterator[Any], decimal: str) -> None:
@@ -1006,10 +943,10 @@ class SheetCopy:
             raise DataError(f"{source.path} is empty: its sheet {self.sheet!r} has no values")
 
 
-def _check(source: Source, max_bytes: int | None) -> bool:
+def _check(source: Source) -> bool:
     """Raise DataError if a file is not a workbook or too large; return whether a sheet has formulas."""
     try:
-        limit = unpack_limit(source.path.stat().st_size, max_bytes)
+        limit = unpack_limit(source.path.stat().st_size, source.reading.max_bytes)
         with zipfile.ZipFile(source.path) as archive:
             # zipfile reads no more of a member than this.
             if sum(member.file_size for member in archive.infolist()) > limit:
@@ -1022,18 +959,6 @@ def _check(source: Source, max_bytes: int | None) -> bool:
         raise source.broken(error) from error
 
 
-@contextmanager
-def _workbook(openpyxl: Any, source: Source, data_only: bool) -> Iterator[Any]:
-    try:
-        book = openpyxl.load_workbook(source.path, read_only=True, data_only=data_only)
-    except Exception as error:  # openpyxl raises errors of all kinds for damaged files
-        raise _damaged(source, error) from error
-    try:
-        yield book
-    finally:
-        book.close()
-
-
 def _chosen(source: Source, book: Any, sheet: str | None, likely: str | None) -> str:
     """Return the name of the sheet to read."""
     present = [each.title for each in book.worksheets]
@@ -1044,7 +969,11 @@ def _chosen(source: Source, book: Any, sheet: str | None, likely: str | None) ->
         return sheet
     if likely in present:
         return str(likely)
-    filled = [each.title for each in book.worksheets if each.sheet_state == "visible" and _has_values(source, each)]
+    filled = [
+        each.title
+        for each in book.worksheets
+        if each.sheet_state == "visible" and any(cell.value is not None for row in _sheet_rows(each) for cell in row)
+    ]
     if not filled:
         raise DataError(f"{source.path} is empty: none of its sheets has values")
     if len(filled) > 1:
@@ -1054,26 +983,11 @@ def _chosen(source: Source, book: Any, sheet: str | None, likely: str | None) ->
     return str(filled[0])
 
 
-def _has_values(source: Source, sheet: Any) -> bool:
-    return any(cell.value is not None for row in _sheet_rows(source, sheet) for cell in row)
-
-
-def _sheet_rows(source: Source, sheet: Any) -> Iterator[Any]:
-    """Yield the cells of each row."""
+def _sheet_rows(sheet: Any) -> Iterator[Any]:
+    """Return the cells of each row."""
     sheet.reset_dimensions()  # those that a file states may be wrong
-    rows = sheet.iter_rows()
-    while True:
-        try:
-            row = next(rows)
-        except StopIteration:
-            return
-        except Exception as error:
-            raise _damaged(source, error) from error
-        yield row
-
-
-def _damaged(source: Source, error: Exception) -> DataError:
-    return DataError(f"{source.path} is not an Excel workbook, or is damaged ({type(error).__name__}: {error})")
+    rows: Iterator[Any] = sheet.iter_rows()
+    return rows
 
 
 def _checked_rows(source: Source, rows: Iterator[Any], formulas: Iterator[Any]) -> Iterator[Any]:
@@ -1110,35 +1024,33 @@ def _text(value: Any, decimal: str) -> str:
 # Svmlight files, read with scikit-learn.
 
 
-SVMLIGHT_BLOCK = 1 << 23
-MAX_LINE = 1 << 28
 _LINE = re.compile(rb"\s*(#.*)?$|\s*[^\s:#]+(\s+(qid|\d+):[^\s:#]+)*\s*(#.*)?$")
 
 
-def svmlight_parts(source: Source, n_features: int | None, zero_based: bool) -> Iterator[tuple[Any, Any]]:
+def svmlight_chunks(source: Source, n_features: int | None) -> Iterator[tuple[Any, Any]]:
     """Yield matrices of the same width and labels; if ``n_features`` is None, the file is read twice."""
     if n_features is None:
-        n_features = max(X.shape[1] for X, _ in _parsed_svmlight(source, None, zero_based))
-    yield from _parsed_svmlight(source, n_features, zero_based)
+        n_features = max(X.shape[1] for X, _ in _parsed_svmlight(source, None))
+    yield from _parsed_svmlight(source, n_features)
 
 
-def svmlight_matrix(source: Source, n_features: int | None, zero_based: bool) -> tuple[Any, Any]:
+def svmlight_matrix(source: Source, n_features: int | None) -> tuple[Any, Any]:
     """Return the features and the labels of the whole file."""
     with source.open() as stream:
-        X, y = _parse(source, io.BytesIO(stream.read()), n_features, zero_based)
+        X, y = _parse(source, io.BytesIO(stream.read()), n_features)
     if y.size == 0:
         raise DataError(f"{source.path} has no rows")
     return X, y
 
 
-def _parsed_svmlight(source: Source, n_features: int | None, zero_based: bool) -> Iterator[tuple[Any, Any]]:
+def _parsed_svmlight(source: Source, n_features: int | None) -> Iterator[tuple[Any, Any]]:
     rows = 0
     with source.open() as stream:
-        while block := stream.read(SVMLIGHT_BLOCK):
-            rest = stream.readline(MAX_LINE)
-            if len(rest) == MAX_LINE:
-                raise DataError(f"{source.path} has a line longer than the limit of {MAX_LINE:,} bytes")
-            X, y = _parse(source, io.BytesIO(block + rest), n_features, zero_based)
+        while block := stream.read(RULES.block):
+            rest = stream.readline(LEAST_LIMIT)
+            if len(rest) == LEAST_LIMIT:
+                raise DataError(f"{source.path} has a line longer than the limit of {LEAST_LIMIT:,} bytes")
+            X, y = _parse(source, io.BytesIO(block + rest), n_features)
             if y.size:
                 rows += y.size
                 yield X, y
@@ -1146,9 +1058,11 @@ def _parsed_svmlight(source: Source, n_features: int | None, zero_based: bool) -
         raise DataError(f"{source.path} has no rows")
 
 
-def _parse(source: Source, content: BinaryIO, n_features: int | None, zero_based: bool) -> tuple[Any, Any]:
+def _parse(source: Source, content: BinaryIO, n_features: int | None) -> tuple[Any, Any]:
     try:
-        result: tuple[Any, Any] = load_svmlight_file(content, n_features=n_features, zero_based=zero_based)
+        result: tuple[Any, Any] = load_svmlight_file(
+            content, n_features=n_features, zero_based=bool(source.reading.zero_based)
+        )
         return result
     except (ValueError, OverflowError) as error:
         raise _explained(source, error, n_features) from error
@@ -1170,26 +1084,23 @@ def _explained(source: Source, error: Exception, n_features: int | None) -> Data
     return DataError(f"{source.path} is not an svmlight file: {text}")
 
 
-# Conversion of parts of any size to batches of one size, in order or shuffled within a buffer.
-
-
-Part = tuple[Any, NDArray[Any] | None]
+# Conversion of chunks of any size to batches of one size, in order or shuffled within a buffer.
 
 
 def rebatch(
-    parts: Iterable[Part], batch_size: int, buffer_size: int | None, rng: np.random.Generator | None
-) -> Iterator[Part]:
+    chunks: Iterable[Table], batch_size: int, buffer_size: int | None, rng: np.random.Generator | None
+) -> Iterator[Table]:
     """Yield batches of ``batch_size`` rows, shuffled within the buffer if a generator is given.
 
     Rows that remain after a full buffer stay in the pool for the next one, so that only the last batch can be smaller.
     """
-    pool: list[Part] = []
+    pool: list[Table] = []
     held, enough = 0, max(batch_size, buffer_size or 0)
-    for part in parts:
-        start, n_rows = 0, part[0].shape[0]
+    for chunk in chunks:
+        start, n_rows = 0, chunk[0].shape[0]
         while start < n_rows:
             stop = min(start + enough - held, n_rows)
-            pool.append(_pool_rows(part, slice(start, stop)))
+            pool.append(_pool_rows(chunk, slice(start, stop)))
             held, start = held + stop - start, stop
             if held == enough:
                 whole = _permuted(_joined_pool(pool), rng)
@@ -1200,31 +1111,29 @@ def rebatch(
         yield from _split(_permuted(_joined_pool(pool), rng), held, batch_size)
 
 
-def _split(part: Part, n_rows: int, size: int) -> Iterator[Part]:
+def _split(chunk: Table, n_rows: int, size: int) -> Iterator[Table]:
     for start in range(0, n_rows, size):
-        yield _pool_rows(part, slice(start, min(start + size, n_rows)))
+        yield _pool_rows(chunk, slice(start, min(start + size, n_rows)))
 
 
-def _permuted(part: Part, rng: np.random.Generator | None) -> Part:
-    return part if rng is None else _pool_rows(part, rng.permutation(part[0].shape[0]))
+def _permuted(chunk: Table, rng: np.random.Generator | None) -> Table:
+    return chunk if rng is None else _pool_rows(chunk, rng.permutation(chunk[0].shape[0]))
 
 
-def _pool_rows(part: Part, index: Any) -> Part:
-    X, y = part
+def _pool_rows(chunk: Table, index: Any) -> Table:
+    X, y = chunk
     rows = X[index] if scipy.sparse.issparse(X) else X.iloc[index].reset_index(drop=True)
-    return rows, None if y is None else y[index]
+    return Table(rows, None if y is None else y[index])
 
 
-def _joined_pool(pool: list[Part]) -> Part:
+def _joined_pool(pool: list[Table]) -> Table:
     if len(pool) == 1:
         return pool[0]
     matrices = [X for X, _ in pool]
     labels = None if pool[0][1] is None else np.concatenate([y for _, y in pool if y is not None])
     if scipy.sparse.issparse(matrices[0]):
-        return scipy.sparse.vstack(matrices, format="csr"), labels
-    import pandas as pd
-
-    return pd.concat(matrices, ignore_index=True), labels
+        return Table(scipy.sparse.vstack(matrices, format="csr"), labels)
+    return Table(need("pandas").concat(matrices, ignore_index=True), labels)
 
 
 # Source of a table: a file or a data frame, read as a whole or in batches, with the header parsed once.
@@ -1242,23 +1151,10 @@ class TableSource:
     table : str, Path, list of them, file or data frame
         File, as in :func:`read_table`, or a pattern such as ``part-*.csv``; several files with the same columns; a
         binary file that is open for reading csv; or a pandas or polars DataFrame, or a pyarrow Table.
-    delimiter
-    decimal : {".", ","}, default="."
-        The decimal mark of numbers in a text table.
-    thousands : str, default=None
-        A character between groups of digits of numbers that are written as text.
-    na : str or sequence of str, default=()
-        Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None.
-    encoding
-    sheet : str, default=None
-        Name of the sheet of an Excel workbook. If None, only one sheet may have values.
-    max_bytes : int, default=None
-        Maximum decompressed size of a compressed file, and maximum size in memory of the columns of a parquet file. If
-        None, the limit is 256 MiB, or 100 times the size of the file if that is larger. Other files have no limit. It
-        counts for Excel workbooks, which are read at once; :meth:`read` has the limit for other files.
-    likely : dict, default=None
-        "delimiter", "encoding" and "sheet" of similar tables, which this one has too unless its content shows others.
-        They count only where the parameters of these names are None.
+    reading
+    likely : Reading, default=None
+        How similar tables are written. Their delimiter, encoding and sheet are taken if ``reading`` has none and the
+        content shows no others.
 
     Attributes
     ----------
@@ -1266,10 +1162,8 @@ class TableSource:
         Path of the file, or "the table" for a data frame.
     columns : list of str or None
         Column names, in order; None for an svmlight file, which has no column names.
-    text : TextOptions
-        How values are written. The delimiter and the encoding are those of the first file.
-    sheet : str or None
-        Name of the sheet of the first Excel workbook.
+    reading : Reading
+        How the table is written, with the delimiter, the encoding and the sheet that were found in the first file.
     notes : list of str
         Delimiters and encodings that were detected and are neither the default nor ``likely``.
     n_skipped : int
@@ -1286,42 +1180,27 @@ class TableSource:
     [10.0, nan]
     """
 
-    def __init__(
-        self,
-        table: Any,
-        *,
-        delimiter: str | None = None,
-        decimal: str = ".",
-        thousands: str | None = None,
-        na: str | Sequence[str] = (),
-        encoding: str | None = None,
-        sheet: str | None = None,
-        max_bytes: int | None = None,
-        likely: Mapping[str, Any] | None = None,
-    ) -> None:
-        options = text_options(delimiter, decimal, thousands, na, encoding)
-        likely = _checked(likely or {})
+    def __init__(self, table: Any, reading: Reading | None = None, *, likely: Reading | None = None) -> None:
+        reading, likely = checked_reading(reading or Reading()), checked_reading(likely or Reading())
         self.n_skipped = 0
         self._spool = Spool(table) if hasattr(table, "read") else None
-        self._sources: list[Any] = _sources(table, options, self._spool)
+        self._sources: list[Source] = _sources(table, reading, self._spool)
         self._sheets: list[SheetCopy] = []
         for i, source in enumerate(self._sources):
             if source.format == "xlsx":
-                copy = SheetCopy(source, sheet, likely.get("sheet"), decimal, max_bytes)
+                copy = SheetCopy(source, likely.sheet)
                 self._sheets.append(copy)
-                written = replace(options, delimiter=SHEET_DELIMITER, encoding=UTF8)
-                self._sources[i] = source._replace(content=copy.path, text=written)
+                written = replace(reading, delimiter=SHEET_DELIMITER, encoding=UTF8, sheet=copy.sheet)
+                self._sources[i] = source._replace(content=copy.path, reading=written)
             elif source.format in ("csv", "tsv"):
-                self._sources[i] = source._replace(text=detected(source, likely))
-        self.text: TextOptions = self._sources[0].text
-        self.sheet = self._sheets[0].sheet if self._sheets else None
-        self.notes = _detection_notes(self._sources, options, likely)
+                self._sources[i] = source._replace(reading=detected(source, likely))
+        self.reading: Reading = self._sources[0].reading
+        self.notes = _detection_notes(self._sources, reading, likely)
         self.columns = _header(self._sources[0])
         for i, source in enumerate(self._sources):
             if i:
                 _check_same(self._sources[0], self.columns, source)
-            if isinstance(source, Source):
-                self._sources[i] = source._replace(n_columns=len(self.columns or ()))
+            self._sources[i] = source._replace(n_columns=len(self.columns or ()))
         self.name = str(self._sources[0].path)
         if len(self._sources) > 1:
             self.name += f" and {len(self._sources) - 1} more"
@@ -1333,44 +1212,29 @@ class TableSource:
         columns: Sequence[str] | None = None,
         types: Mapping[str, Kind] | None = None,
         n_features: int | None = None,
-        zero_based: bool = False,
-        max_bytes: int | None = None,
-        skip_unlabelled: bool = False,
     ) -> Table:
         """Read all rows.
 
         Parameters
         ----------
-        target
-        columns : sequence of str, default=None
-            Features to read, in this order. If None, all columns except the target are read.
-        types : dict, default=None
-            "number" or "text" for columns whose type should not be inferred.
-        n_features : int, default=None
-            Number of features of an svmlight file. If None, the largest index is used.
-        zero_based
-        max_bytes : int, default=None
-            Maximum decompressed size of a compressed file, and maximum size in memory of the columns of a parquet file.
-            If None, the limit is 256 MiB, or 100 times the size of the file if that is larger. Other files have no
-            limit.
-        skip_unlabelled
+        target, columns, types, n_features
 
         Returns
         -------
         Table
             ``X`` (DataFrame or CSR matrix) and ``y``.
         """
-        sources = [_limited(source, max_bytes) for source in self._sources]
+        sources = [source.limited() for source in self._sources]
         if sources[0].format == "svmlight":
             _no_names(sources[0], target, columns)
             if len(sources) > 1:
                 raise DataError(f"svmlight files must be passed one at a time; got {self.name}")
-            X, y = svmlight_matrix(sources[0], n_features, zero_based)
-            n_rows, found = X.shape[0], labeled(sources[0], X, y, skip_unlabelled)
+            X, y = svmlight_matrix(sources[0], n_features)
+            n_rows, found = X.shape[0], labeled(sources[0], X, y)
         else:
             names, declared = self._resolve(target, columns, types)
-            table = _joined(sources, names, declared, max_bytes)
-            n_rows, found = table.num_rows, as_table(sources[0], table, target, types or {}, skip_unlabelled)
+            table = _joined(sources, names, declared)
+            n_rows, found = table.num_rows, as_table(sources[0], table, target, types or {})
         self.n_skipped = int(n_rows - found.X.shape[0])
         if self.n_skipped and self.n_skipped == n_rows:
             where = "" if target is None else f" in column {target!r}"
@@ -1387,10 +1251,8 @@ class TableSource:
         columns: Sequence[str] | None = None,
         types: Mapping[str, Kind] | None = None,
         n_features: int | None = None,
-        zero_based: bool = False,
-        skip_unlabelled: bool = False,
     ) -> Iterator[Table]:
-        """Read the rows in batches.
+        """Read the rows in batches; the parameters are those of :func:`iter_batches`.
 
         Parameters
         ----------
@@ -1401,14 +1263,12 @@ class TableSource:
             Number of rows in the shuffle buffer, at least ``batch_size``. If None, the order of the file is kept.
         random_state : int, numpy.random.Generator or None, default=None
             Seed or generator of the order. Pass an int for reproducible results.
-        columns : sequence of str, default=None
-            Features to read, in this order. If None, all columns except the target are read.
-        types : dict, default=None
-            "number" or "text" for columns whose type should not be inferred. The other types are inferred
-            from the first 4 MB of a text table; a later row with another type is an error that names the line.
-        n_features : int, default=None
-            Number of features of an svmlight file. If None, the largest index is used. This requires an extra pass.
-        zero_based, skip_unlabelled
+        columns
+        types : ...
+            Types are inferred from the first 4 MB of a text table; a later row with another type is an error that
+            names the line.
+        n_features : ...
+            This requires an extra pass.
 
         Returns
         -------
@@ -1416,17 +1276,17 @@ class TableSource:
             ``X`` (DataFrame or CSR matrix) and ``y``.
         """
         _check_sizes(batch_size, buffer_size)
-        source: Any = self._sources[0]
+        source = self._sources[0]
         if source.format == "svmlight":
             _no_names(source, target, columns)
-            pairs = (pair for one in self._sources for pair in svmlight_parts(one, n_features, zero_based))
-            parts: Iterator[Any] = (labeled(source, *pair, skip_unlabelled) for pair in pairs)
+            pairs = (pair for one in self._sources for pair in svmlight_chunks(one, n_features))
+            chunks: Iterator[Any] = (labeled(source, *pair) for pair in pairs)
         else:
             names, declared = self._resolve(target, columns, types)
-            pieces = (piece for one in self._sources for piece in _pieces(one, names, declared))
-            parts = (as_table(source, piece, target, types or {}, skip_unlabelled) for piece in pieces)
+            tables = (table for one in self._sources for table in _chunks(one, names, declared))
+            chunks = (as_table(source, table, target, types or {}) for table in tables)
         rng = None if buffer_size is None else np.random.default_rng(random_state)
-        return (Table(*batch) for batch in rebatch(parts, batch_size, buffer_size, rng))
+        return rebatch(chunks, batch_size, buffer_size, rng)
 
     def places(self, column: str, values: Sequence[str]) -> dict[str, str]:
         """Return where values of a column first occur, such as "train.csv, line 7"; a value may be missing.
@@ -1466,14 +1326,12 @@ class TableSource:
         tuple of str or None
             Place, such as "train.csv, line 7", and value; None if there is none or the table is not a text table.
         """
-        for source in self._sources:
-            found = first_line(source, column, test) if source.format in TEXT_FORMATS else None
-            if found is not None:
-                return source.at(found[0]), found[1]
-        return None
+        texts = (source for source in self._sources if source.format in TEXT_FORMATS)
+        fields = ((source, *field) for source in texts for field in csv_fields(source, column))
+        return next(((source.at(number), value) for source, number, value in fields if test(value)), None)
 
     def zero_led(self, columns: Sequence[str]) -> list[str]:
-        """Return the columns of text tables in which whole numbers have leading zeros, as codes have.
+        """Return the columns of text tables in which integers have leading zeros, as codes have.
 
         Parameters
         ----------
@@ -1507,54 +1365,45 @@ class TableSource:
 
 
 def _check_sizes(batch_size: int, buffer_size: int | None) -> None:
-    for name, value in (
-        ("batch_size", batch_size),
-        ("buffer_size", batch_size if buffer_size is None else buffer_size),
-    ):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise ValueError(f"{name} must be an integer of at least 1; got {value!r}")
-    if buffer_size is not None and buffer_size < batch_size:
-        raise ValueError(f"buffer_size must be at least batch_size, {batch_size}; got {buffer_size!r}")
+    check_number("batch_size", batch_size, above=0, integer=True)
+    if buffer_size is not None:
+        check_number("buffer_size", buffer_size, above=0, integer=True)
+        if buffer_size < batch_size:
+            raise ValueError(f"buffer_size must be at least batch_size, {batch_size}; got {buffer_size!r}")
 
 
-def _no_names(source: Any, target: str | None, columns: Sequence[str] | None) -> None:
+def _no_names(source: Source, target: str | None, columns: Sequence[str] | None) -> None:
     if target is not None or columns is not None:
         raise DataError(f"{source.path} is an svmlight file, which stores its labels itself and has no column names")
 
 
-def _sources(table: Any, options: TextOptions, spool: Spool | None) -> list[Any]:
+def _sources(table: Any, reading: Reading, spool: Spool | None) -> list[Source]:
     """Return the files or the data frame of a table."""
     if spool is not None:
-        return [Source(Path(spool.name), "csv", None, text=options, content=spool.path)]
+        return [Source(Path(spool.name), "csv", reading=reading, content=spool.path)]
     if is_frame(table):
         arrow()
-        return [FrameSource(table, text=options)]
+        return [Source(Path("the table"), "frame", reading=reading, frame=table)]
     several = isinstance(table, list | tuple)
     paths = list(table) if several else [table]
     if not paths or not all(isinstance(path, str | Path) for path in paths):
         got = "none" if not paths else f"a value of type {type(table).__name__}"
         raise TypeError(f"table must be a path, a list of paths, or a pandas or polars DataFrame; got {got}")
-    return [source._replace(text=options) for path in paths for source in find_sources(path)]
+    return [source._replace(reading=reading) for path in paths for source in find_sources(path)]
 
 
-def _checked(likely: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how similar tables are written; raise ParameterError if a value is invalid."""
-    options = text_options(likely.get("delimiter"), ".", None, (), likely.get("encoding"))
-    return {"delimiter": options.delimiter, "encoding": options.encoding, "sheet": likely.get("sheet")}
-
-
-def _detection_notes(sources: list[Any], options: TextOptions, likely: Mapping[str, Any]) -> list[str]:
+def _detection_notes(sources: list[Source], reading: Reading, likely: Reading) -> list[str]:
     """Return a note about each kind of file whose delimiter or encoding was detected and is not the expected one."""
     notes: dict[tuple[str, ...], str] = {}
     for source in sources:
         if source.format not in ("csv", "tsv"):
             continue
-        usual = likely.get("delimiter") or ("\t" if source.format == "tsv" else ",")
+        usual = likely.delimiter or ("\t" if source.format == "tsv" else ",")
         found: dict[str, str] = {}
-        if options.delimiter is None and source.text.delimiter != usual:
-            found["delimiter"] = repr(source.text.delimiter)
-        if options.encoding is None and source.text.encoding != (likely.get("encoding") or UTF8):
-            found["encoding"] = source.text.encoding
+        if reading.delimiter is None and source.reading.delimiter != usual:
+            found["delimiter"] = repr(source.reading.delimiter)
+        if reading.encoding is None and source.reading.encoding != (likely.encoding or UTF8):
+            found["encoding"] = str(source.reading.encoding)
         if found:
             text = " and ".join(f"the {name} {value}" for name, value in found.items())
             others = (part for name in found for part in (" or ", Parameter(name, ...)))
@@ -1563,15 +1412,15 @@ def _detection_notes(sources: list[Any], options: TextOptions, likely: Mapping[s
     return list(notes.values())
 
 
-def _header(source: Any) -> list[str] | None:
-    if isinstance(source, FrameSource):
+def _header(source: Source) -> list[str] | None:
+    if source.format == "frame":
         return frame_header(source)
     if source.format == "parquet":
         return parquet_header(source)
     return None if source.format == "svmlight" else csv_header(source)
 
 
-def _check_same(first: Any, columns: list[str] | None, source: Any) -> None:
+def _check_same(first: Source, columns: list[str] | None, source: Source) -> None:
     """Raise DataError if another file of the same table has other columns."""
     names = _header(source)
     if (names is None) != (columns is None):
@@ -1582,13 +1431,9 @@ def _check_same(first: Any, columns: list[str] | None, source: Any) -> None:
         raise DataError(f"{source.path} must have the columns of {first.path}; got {other}")
 
 
-def _limited(source: Any, max_bytes: int | None) -> Any:
-    return source.limited(max_bytes) if isinstance(source, Source) else source
-
-
-def _joined(sources: list[Any], names: list[str], declared: dict[str, Any], max_bytes: int | None) -> Any:
+def _joined(sources: list[Source], names: list[str], declared: dict[str, Any]) -> Any:
     """Return the rows of all files as one Arrow table; a column that is text in one file is text in all."""
-    tables = [_whole(source, names, declared, max_bytes) for source in sources]
+    tables = [_whole(source, names, declared) for source in sources]
     if len(tables) == 1:
         return tables[0]
     pa = arrow()
@@ -1600,7 +1445,7 @@ def _joined(sources: list[Any], names: list[str], declared: dict[str, Any], max_
     ]
     if mixed:
         declared = {**declared, **dict.fromkeys(mixed, pa.string())}
-        tables = [_whole(source, names, declared, max_bytes) for source in sources]
+        tables = [_whole(source, names, declared) for source in sources]
     for source, table in zip(sources[1:], tables[1:], strict=True):
         try:
             pa.unify_schemas([tables[0].schema, table.schema], promote_options="permissive")
@@ -1611,45 +1456,44 @@ def _joined(sources: list[Any], names: list[str], declared: dict[str, Any], max_
     return pa.concat_tables(tables, promote_options="permissive")
 
 
-def _whole(source: Any, names: list[str], declared: dict[str, Any], max_bytes: int | None) -> Any:
-    if isinstance(source, FrameSource):
+def _whole(source: Source, names: list[str], declared: dict[str, Any]) -> Any:
+    if source.format == "frame":
         return frame_table(source, names)
     if source.format == "parquet":
-        check_parquet_size(source, names, max_bytes)
-        return arrow().concat_tables(parquet_parts(source, names))
+        check_parquet_size(source, names)
+        return arrow().concat_tables(parquet_chunks(source, names))
     return csv_table(source, names, declared)
 
 
-def _pieces(source: Any, names: list[str], declared: dict[str, Any]) -> Iterator[Any]:
-    if isinstance(source, FrameSource):
-        return frame_parts(source, names)
+def _chunks(source: Source, names: list[str], declared: dict[str, Any]) -> Iterator[Any]:
+    if source.format == "frame":
+        return frame_chunks(source, names)
     if source.format == "parquet":
-        return parquet_parts(source, names)
-    return csv_parts(source, names, declared)
+        return parquet_chunks(source, names)
+    return csv_chunks(source, names, declared)
 
 
 # Public readers of files and data frames, as a whole or in batches.
 
 
-def read_columns(
-    path: Any, *, delimiter: str | None = None, encoding: str | None = None, sheet: str | None = None
-) -> list[str] | None:
+# What the options of reading are written in, for messages.
+_HOLDERS = {field.name: "reading=Reading" for field in fields(Reading)}
+
+
+def read_columns(path: Any, reading: Reading | None = None) -> list[str] | None:
     """Return the column names of a file, or None for an svmlight file, which has no column names.
 
     Parameters
     ----------
-    path : str, Path or data frame
-        Table, as in :func:`read_table`.
-    delimiter, encoding
-    sheet : str, default=None
-        Name of the sheet of an Excel workbook. If None, only one sheet may have values.
+    path, reading
 
     Returns
     -------
     list of str or None
         Column names, in order.
     """
-    return TableSource(path, delimiter=delimiter, encoding=encoding, sheet=sheet).columns
+    with holding(_HOLDERS):
+        return TableSource(path, reading).columns
 
 
 def read_table(
@@ -1658,46 +1502,14 @@ def read_table(
     target: str | None = None,
     columns: Sequence[str] | None = None,
     types: Mapping[str, Kind] | None = None,
-    delimiter: str | None = None,
-    decimal: str = ".",
-    thousands: str | None = None,
-    na: str | Sequence[str] = (),
-    encoding: str | None = None,
-    sheet: str | None = None,
     n_features: int | None = None,
-    zero_based: bool = False,
-    max_bytes: int | None = None,
-    skip_unlabelled: bool = False,
+    reading: Reading | None = None,
 ) -> Table:
     r"""Read a whole file.
 
     Parameters
     ----------
-    path : str, Path or data frame
-        A file that ends in .csv, .tsv, .xlsx, .parquet (.pq) or .svmlight (.svm, .libsvm); text may be compressed (.gz,
-        .bz2, .zst). A pandas or polars DataFrame is also accepted.
-    target
-    columns : sequence of str, default=None
-        Features to read, in this order. If None, all columns except the target are read.
-    types : dict, default=None
-        "number" or "text" for columns whose type should not be inferred.
-    delimiter
-    decimal : {".", ","}, default="."
-        The decimal mark of numbers in a text table.
-    thousands : str, default=None
-        A character between groups of digits of numbers that are written as text.
-    na : str or sequence of str, default=()
-        Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None.
-    encoding
-    sheet : str, default=None
-        Name of the sheet of an Excel workbook. If None, only one sheet may have values.
-    n_features : int, default=None
-        Number of features of an svmlight file. If None, the largest index is used.
-    zero_based
-    max_bytes : int, default=None
-        Maximum decompressed size of a compressed file, and maximum size in memory of the columns of a parquet file. If
-        None, the limit is 256 MiB, or 100 times the size of the file if that is larger. Other files have no limit.
-    skip_unlabelled
+    path, target, columns, types, n_features, reading
 
     Returns
     -------
@@ -1721,25 +1533,9 @@ def read_table(
     >>> X["amount"].tolist(), X["country"].tolist(), y.tolist()
     ([10.0, nan], ['FR', 'DE'], ['ok', 'fraud'])
     """
-    source = TableSource(
-        path,
-        delimiter=delimiter,
-        decimal=decimal,
-        thousands=thousands,
-        na=na,
-        encoding=encoding,
-        sheet=sheet,
-        max_bytes=max_bytes,
-    )
-    return source.read(
-        target=target,
-        columns=columns,
-        types=types,
-        n_features=n_features,
-        zero_based=zero_based,
-        max_bytes=max_bytes,
-        skip_unlabelled=skip_unlabelled,
-    )
+    with holding(_HOLDERS):
+        source = TableSource(path, reading)
+        return source.read(target=target, columns=columns, types=types, n_features=n_features)
 
 
 def iter_batches(
@@ -1751,15 +1547,8 @@ def iter_batches(
     random_state: int | np.random.Generator | None = None,
     columns: Sequence[str] | None = None,
     types: Mapping[str, Kind] | None = None,
-    delimiter: str | None = None,
-    decimal: str = ".",
-    thousands: str | None = None,
-    na: str | Sequence[str] = (),
-    encoding: str | None = None,
-    sheet: str | None = None,
     n_features: int | None = None,
-    zero_based: bool = False,
-    skip_unlabelled: bool = False,
+    reading: Reading | None = None,
 ) -> Iterator[Table]:
     r"""Read a file of any size in batches, in bounded memory.
 
@@ -1769,34 +1558,20 @@ def iter_batches(
 
     Parameters
     ----------
-    path : str, Path or data frame
-        A file that ends in .csv, .tsv, .xlsx, .parquet (.pq) or .svmlight (.svm, .libsvm); text may be compressed (.gz,
-        .bz2, .zst). A pandas or polars DataFrame is also accepted.
-    target
+    path, target
     batch_size : int, default=10000
         Number of rows in a batch; the last batch may have fewer.
     buffer_size : int, default=None
         Number of rows in the shuffle buffer, at least ``batch_size``. If None, the order of the file is kept.
     random_state : int, numpy.random.Generator or None, default=None
         Seed or generator of the order. Pass an int for reproducible results.
-    columns : sequence of str, default=None
-        Features to read, in this order. If None, all columns except the target are read.
-    types : dict, default=None
-        "number" or "text" for columns whose type should not be inferred. The other types are inferred
-        from the first 4 MB of a text table; a later row with another type is an error that names the line.
-    delimiter
-    decimal : {".", ","}, default="."
-        The decimal mark of numbers in a text table.
-    thousands : str, default=None
-        A character between groups of digits of numbers that are written as text.
-    na : str or sequence of str, default=()
-        Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None.
-    encoding
-    sheet : str, default=None
-        Name of the sheet of an Excel workbook. If None, only one sheet may have values.
-    n_features : int, default=None
-        Number of features of an svmlight file. If None, the largest index is used. This requires an extra pass.
-    zero_based, skip_unlabelled
+    columns
+    types : ...
+        Types are inferred from the first 4 MB of a text table; a later row with another type is an error that
+        names the line.
+    n_features : ...
+        This requires an extra pass.
+    reading
 
     Yields
     ------
@@ -1821,17 +1596,24 @@ def iter_batches(
     [[0.0, 1.0], [2.0, 3.0], [4.0]]
     """
     _check_sizes(batch_size, buffer_size)
-    source = TableSource(
-        path, delimiter=delimiter, decimal=decimal, thousands=thousands, na=na, encoding=encoding, sheet=sheet
-    )
-    return source.batches(
-        target=target,
-        batch_size=batch_size,
-        buffer_size=buffer_size,
-        random_state=random_state,
-        columns=columns,
-        types=types,
-        n_features=n_features,
-        zero_based=zero_based,
-        skip_unlabelled=skip_unlabelled,
-    )
+    with holding(_HOLDERS):
+        found = TableSource(path, reading).batches(
+            target=target,
+            batch_size=batch_size,
+            buffer_size=buffer_size,
+            random_state=random_state,
+            columns=columns,
+            types=types,
+            n_features=n_features,
+        )
+    return _held(found)
+
+
+def _held(batches: Iterator[Table]) -> Iterator[Table]:
+    """Yield batches; only while one is read, messages name the parameters of :func:`iter_batches`."""
+    while True:
+        with holding(_HOLDERS):
+            batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch

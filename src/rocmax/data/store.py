@@ -14,8 +14,9 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, cast
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.lib.format import open_memmap
@@ -24,46 +25,43 @@ from scipy import sparse
 
 from rocmax._support import stage
 from rocmax._validation import WEIGHT_ADVICE, WEIGHT_SIZE, canonical_csr, check_flag, extreme_weights, missing_values
-from rocmax.data.read import DataError, Kind, Table, TableSource, check_names
-
-# Sizes in bytes, given as numbers or strings.
+from rocmax.data.read import DataError, Kind, Reading, Table, TableSource, check_names
 
 
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-_UNITS |= {f"{prefix}IB": 1024**power for power, prefix in enumerate("KMGT", 1)}
+@dataclass(frozen=True)
+class StoreRules:
+    """Numbers of the row store, each with its reason."""
+
+    # A chunk takes a quarter of the memory; its products and the copy for its squares take less than another quarter
+    # each.
+    share: int = 4
+    # Rows whose labels or weights are processed at a time.
+    block: int = 1 << 20
+
+
+RULES = StoreRules()
 
 
 def parse_bytes(name: str, size: Any) -> int:
     """Return a size in bytes; a string may have a unit such as "MB" or "GiB"."""
-    if isinstance(size, int | float) and not isinstance(size, bool) and 1 <= size < float("inf"):
-        return int(size)
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", size) if isinstance(size, str) else None
-    if found is None or found[2].upper() not in _UNITS or float(found[1]) * _UNITS[found[2].upper()] < 1:
+    if isinstance(size, str):
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:([KMGT])(I?)B|B?)\s*", size.upper())
+        number = 0.0
+        if found is not None:
+            power = " KMGT".index(found[2] or " ")
+            number = float(found[1]) * (1024 if found[3] else 1000) ** power
+    else:
+        number = size if isinstance(size, int | float) and not isinstance(size, bool) else 0.0
+    if not 1 <= number < np.inf:
         raise ValueError(f"{name} must be a number of bytes or a string such as '500MB' or '2GiB'; got {size!r}")
-    return int(float(found[1]) * _UNITS[found[2].upper()])
+    return int(number)
 
 
-# Arrays in files that are read and written in parts, without a memory map.
-
-
-# Number of words in a sum of a checksum, and their distance, a prime: two rows that are exchanged change the sums.
-_HEIGHT, _WIDTH = 128, 251
+# Arrays in files that are read and written in blocks, without a memory map.
 
 
 class DiskArray:
-    """Array in C order in a file, of which some rows are in memory at a time.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    dtype : dtype
-        Type of the values.
-    shape : tuple of int
-        Shape, one or two dimensions.
-    offset : int, default=0
-        Position of the first value in the file, in bytes.
-    """
+    """Array in C order in a file, of which some rows are in memory at a time."""
 
     def __init__(self, path: str | Path, dtype: DTypeLike, shape: Sequence[int], offset: int = 0) -> None:
         self.path, self.dtype, self.shape = Path(path), np.dtype(dtype), tuple(shape)
@@ -120,65 +118,44 @@ class DiskArray:
             file.truncate(found._row_bytes * found.shape[0])
         return found
 
-    def read(self, start: int, stop: int) -> NDArray[Any]:
-        """Return the rows from ``start`` to ``stop``.
-
-        Raises
-        ------
-        DataError
-            If the file of an array from :meth:`open` or :meth:`of_map` is another one than before: its size or time
-            differs, or the checksum of rows that were read before.
-        """
-        found: NDArray[Any] = np.empty((max(min(stop, self.shape[0]) - start, 0), *self.shape[1:]), dtype=self.dtype)
+    def __getitem__(self, rows: slice) -> NDArray[Any]:
+        start, stop, _ = rows.indices(self.shape[0])
+        found: NDArray[Any] = np.empty((max(stop - start, 0), *self.shape[1:]), dtype=self.dtype)
         with self._opened("rb") as file:
             self._fill(file, found, start)
         if self._stamp is not None:
             now = checksum(found)
             if self._sums.setdefault((start, stop), now) != now:
-                raise DataError(_changed(self.path, f"rows {start} to {min(stop, self.shape[0])} have other values"))
+                raise DataError(_changed(self.path, f"rows {start} to {stop} have other values"))
         return found
 
-    def write(self, start: int, values: NDArray[Any]) -> None:
-        """Write rows from ``start`` on."""
+    def __setitem__(self, rows: slice, values: NDArray[Any]) -> None:
         with writing_in(self.path.parent), self._opened("r+b") as file:
-            file.seek(self._offset + start * self._row_bytes)
-            left = memoryview(np.ascontiguousarray(values, dtype=self.dtype).reshape(-1).view(np.uint8))  # type: ignore[arg-type]
-            while left.nbytes:
-                # Where the disk ends, only a part is written, and the next call raises the error.
-                left = left[file.write(left) :]
+            file.seek(self._offset + rows.start * self._row_bytes)
+            file.write(np.ascontiguousarray(values, dtype=self.dtype).reshape(-1).view(np.uint8))
 
     def rows(self, index: NDArray[np.intp]) -> NDArray[Any]:
-        """Return some rows, read one by one in the order of the file."""
-        found: NDArray[Any] = np.empty((index.size, *self.shape[1:]), dtype=self.dtype)
-        with self._opened("rb") as file:
-            for place in np.argsort(index, kind="stable"):
-                self._fill(file, found[place : place + 1], int(index[place]))
-        return found
+        """Return some rows."""
+        return self.slices(index, index + 1)
 
-    def slices(self, starts: NDArray[np.int64], stops: NDArray[np.int64]) -> NDArray[Any]:
-        """Return several ranges of rows, one after the other."""
+    def slices(self, starts: NDArray[np.integer], stops: NDArray[np.integer]) -> NDArray[Any]:
+        """Return several ranges of rows, one after the other, read in the order of the file."""
         ends = np.cumsum(stops - starts)
         found: NDArray[Any] = np.empty((int(ends[-1]) if ends.size else 0, *self.shape[1:]), dtype=self.dtype)
         with self._opened("rb") as file:
-            for start, stop, end in zip(starts, stops, ends, strict=True):
-                self._fill(file, found[end - (stop - start) : end], int(start))
+            for i in np.argsort(starts, kind="stable"):
+                self._fill(file, found[ends[i] - (stops[i] - starts[i]) : ends[i]], int(starts[i]))
         return found
 
-    def _fill(self, file: BinaryIO, target: NDArray[Any], start: int) -> None:
-        if not target.size:
-            return
+    def _fill(self, file: Any, target: NDArray[Any], start: int) -> None:
         file.seek(self._offset + start * self._row_bytes)
-        view = memoryview(target).cast("B")  # type: ignore[arg-type]
-        while view.nbytes:
-            count = file.readinto(view)  # type: ignore[attr-defined]  # of a raw file
-            if not count:
-                end = start + len(target)
-                raise DataError(f"{self.path} ends before row {end} of {self.shape[0]}; was it changed?")
-            view = view[count:]
+        if target.size and file.readinto(memoryview(target).cast("B")) < target.nbytes:  # type: ignore[arg-type]
+            end = start + len(target)
+            raise DataError(f"{self.path} ends before row {end} of {self.shape[0]}; was it changed?")
 
-    def _opened(self, mode: str) -> BinaryIO:
+    def _opened(self, mode: str) -> Any:
         try:
-            file = cast(BinaryIO, open(self.path, mode, buffering=0))  # noqa: SIM115  # closed by the caller
+            file = open(self.path, mode)  # noqa: SIM115  # closed by the caller
         except OSError as error:
             raise DataError(f"{self.path} cannot be read: {error.strerror or error}") from error
         if self._stamp is not None and file_stamp(file.fileno()) != self._stamp:
@@ -219,10 +196,11 @@ def checksum(*arrays: NDArray[Any] | None) -> int:
 
 def _checksum_of_bytes(values: NDArray[np.uint8], total: int) -> int:
     """Return a CRC of sums of words at a fixed distance, which take less time than the CRC of all bytes."""
-    size = values.size - values.size % (8 * _WIDTH)
-    words = values[:size].view(np.uint64).reshape(-1, _WIDTH)
-    for start in range(0, len(words), _HEIGHT):
-        total = zlib.crc32(words[start : start + _HEIGHT].sum(axis=0), total)
+    width = 251  # a prime: two rows that are exchanged change the sums
+    size = values.size - values.size % (8 * width)
+    words = values[:size].view(np.uint64).reshape(-1, width)
+    for start in range(0, len(words), 128):
+        total = zlib.crc32(words[start : start + 128].sum(axis=0), total)
     return zlib.crc32(values[size:], total)  # type: ignore[arg-type]
 
 
@@ -236,7 +214,7 @@ def _changed(path: Path, how: str) -> str:
 # Rows that are read in chunks: in memory, in .npy files, or in CSR arrays in files.
 
 
-class Rows(Protocol):
+class RowChunks(Protocol):
     """Rows of numbers that are read in chunks."""
 
     shape: tuple[int, int]
@@ -250,49 +228,30 @@ class Rows(Protocol):
 
 
 class MemoryRows:
-    """Rows in memory, in one or several parts.
+    """Rows in memory, in one or several chunks."""
 
-    Parameters
-    ----------
-    parts : sequence of ndarray or CSR matrix
-        The parts, with equal numbers of columns.
-    """
-
-    def __init__(self, parts: Sequence[Any]) -> None:
-        self._parts = [part.astype(_precision(part.dtype), copy=False) for part in parts]
-        self._first = np.cumsum([0, *(part.shape[0] for part in parts)])
-        self.shape = (int(self._first[-1]), int(parts[0].shape[1]))
-        self.dtype = np.result_type(*(part.dtype for part in self._parts))
+    def __init__(self, chunks: Sequence[Any]) -> None:
+        self._chunks = [chunk.astype(_precision(chunk.dtype), copy=False) for chunk in chunks]
+        self._first = np.cumsum([0, *(chunk.shape[0] for chunk in chunks)])
+        self.shape = (int(self._first[-1]), int(chunks[0].shape[1]))
+        self.dtype = np.result_type(*(chunk.dtype for chunk in self._chunks))
 
     def chunks(self) -> Iterator[tuple[int, Any]]:
-        """Yield the parts."""
-        return ((int(first), part) for first, part in zip(self._first, self._parts, strict=False) if part.shape[0])
+        """Yield the chunks."""
+        return ((int(first), chunk) for first, chunk in zip(self._first, self._chunks, strict=False) if chunk.shape[0])
 
     def rows(self, index: NDArray[np.intp]) -> Any:
-        """Return some rows, with the rows of each part in order."""
-        if len(self._parts) == 1:
-            return self._parts[0][index]
-        part_of = np.searchsorted(self._first, index, side="right") - 1
-        order = np.argsort(part_of, kind="stable")
-        found = [self._parts[p][index[part_of == p] - self._first[p]] for p in np.unique(part_of)]
-        back = np.empty_like(order)
-        back[order] = np.arange(order.size)
-        if not found:
-            return self._parts[0][:0]
+        """Return some rows, with the rows of each chunk in order."""
+        if len(self._chunks) == 1 or not index.size:
+            return self._chunks[0][index]
+        place = np.searchsorted(self._first, index, side="right") - 1
+        found = [self._chunks[i][index[place == i] - self._first[i]] for i in np.unique(place)]
         joined = sparse.vstack(found, format="csr") if any(map(sparse.issparse, found)) else np.concatenate(found)
-        return joined[back]
+        return joined[np.argsort(np.argsort(place, kind="stable"))]
 
 
 class DenseFileRows:
-    """Dense rows in a file.
-
-    Parameters
-    ----------
-    array : DiskArray
-        The rows.
-    chunk_bytes : int
-        Approximate size of a chunk in memory.
-    """
+    """Dense rows in a file."""
 
     def __init__(self, array: DiskArray, chunk_bytes: int) -> None:
         self._array = array
@@ -303,7 +262,7 @@ class DenseFileRows:
     def chunks(self) -> Iterator[tuple[int, Any]]:
         """Read the chunks in the order of the file."""
         for start in range(0, self.shape[0], self._step):
-            yield start, self._array.read(start, start + self._step).astype(self.dtype, copy=False)
+            yield start, self._array[start : start + self._step].astype(self.dtype, copy=False)
 
     def rows(self, index: NDArray[np.intp]) -> Any:
         """Read some rows."""
@@ -311,17 +270,7 @@ class DenseFileRows:
 
 
 class SparseFileRows:
-    """CSR rows in three files.
-
-    Parameters
-    ----------
-    data, indices, indptr : DiskArray
-        The arrays of the CSR format.
-    n_features : int
-        Number of columns.
-    chunk_bytes : int
-        Approximate size of a chunk in memory.
-    """
+    """CSR rows in three files."""
 
     def __init__(
         self, data: DiskArray, indices: DiskArray, indptr: DiskArray, n_features: int, chunk_bytes: int
@@ -335,7 +284,10 @@ class SparseFileRows:
     def chunks(self) -> Iterator[tuple[int, Any]]:
         """Read the chunks in the order of the files."""
         for start in range(0, self.shape[0], self._step):
-            yield start, self._slice(start, start + self._step)
+            ends = self._indptr[start : start + self._step + 1]
+            data = self._data[int(ends[0]) : int(ends[-1])].astype(self.dtype, copy=False)
+            indices = self._indices[int(ends[0]) : int(ends[-1])]
+            yield start, sparse.csr_matrix((data, indices, ends - ends[0]), shape=(ends.size - 1, self.shape[1]))
 
     def rows(self, index: NDArray[np.intp]) -> Any:
         """Read some rows."""
@@ -345,12 +297,6 @@ class SparseFileRows:
         shape = (index.size, self.shape[1])
         return sparse.csr_matrix((data, self._indices.slices(starts, stops), indptr), shape=shape)
 
-    def _slice(self, start: int, stop: int) -> Any:
-        ends = self._indptr.read(start, min(stop, self.shape[0]) + 1)
-        data = self._data.read(int(ends[0]), int(ends[-1])).astype(self.dtype, copy=False)
-        indices = self._indices.read(int(ends[0]), int(ends[-1]))
-        return sparse.csr_matrix((data, indices, ends - ends[0]), shape=(ends.size - 1, self.shape[1]))
-
 
 def _precision(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the type of the products: sums of many rows need more digits than those of half precision."""
@@ -358,10 +304,6 @@ def _precision(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 # Labels and weights of many rows.
-
-
-# Rows whose labels or weights are processed at a time, and the number of distinct labels that fit into a byte.
-_BLOCK, _MOST_CLASSES = 1 << 20, 255
 
 
 class LabelCodes:
@@ -381,8 +323,8 @@ class LabelCodes:
             self._known.setdefault(value, len(self._known))
         if len({isinstance(value, str) for value in self._known}) > 1:
             raise _mixed(name, self._known)
-        if len(self._known) > _MOST_CLASSES:
-            raise ValueError(f"Only binary classification is supported. Got more than {_MOST_CLASSES} classes")
+        if len(self._known) > np.iinfo(np.uint8).max:
+            raise ValueError(f"Only binary classification is supported. Got more than {np.iinfo(np.uint8).max} classes")
         codes = np.array([self._known[value] for value in values.tolist()], dtype=np.uint8)
         self._codes.append(codes[place])
 
@@ -404,12 +346,12 @@ def encoded(y: Any, size: int) -> tuple[NDArray[Any], NDArray[np.uint8]]:
     if labels.shape != (size,):
         raise DataError(f"y must have shape ({size},), one label per row; got {labels.shape}")
     codes = LabelCodes()
-    for start, part in _parts(labels):
-        missing = missing_values(part)
+    for start, block in _blocks(labels):
+        missing = missing_values(block)
         if missing.any():
             row = int(missing.argmax())
-            raise DataError(f"y must have a label for each row; got {part[row]} in row {start + row}")
-        codes.add(part)
+            raise DataError(f"y must have a label for each row; got {block[row]} in row {start + row}")
+        codes.add(block)
     return codes.finish()
 
 
@@ -424,8 +366,8 @@ def open_weights(values: Any, size: int) -> NDArray[np.float64] | DiskArray:
         raise DataError(f"sample_weight must contain numbers; got dtype {found.dtype}")
     if found.shape != (size,):
         raise DataError(f"sample_weight must have shape ({size},), one value per row; got {found.shape}")
-    for start, part in _parts(found):
-        check_weights(part, "sample_weight", start)
+    for start, block in _blocks(found):
+        check_weights(block, "sample_weight", start)
     checked: NDArray[np.float64] | DiskArray = found
     return checked
 
@@ -435,9 +377,7 @@ def check_weights(values: NDArray[Any], name: str, first: int = 0, counted: str 
     bad = ~((values >= 0) & (values < np.inf))
     if bad.any():
         row = int(bad.argmax())
-        raise DataError(
-            f"{name} must be finite, >= 0 and not all zero; got {values[row]} in row {first + row}{counted}"
-        )
+        raise DataError(f"{name} must be finite and >= 0; got {values[row]} in row {first + row}{counted}")
     extreme = extreme_weights(values)
     if extreme.any():
         row = int(extreme.argmax())
@@ -446,11 +386,10 @@ def check_weights(values: NDArray[Any], name: str, first: int = 0, counted: str 
         )
 
 
-def _parts(values: NDArray[Any] | DiskArray) -> Iterator[tuple[int, NDArray[Any]]]:
+def _blocks(values: NDArray[Any] | DiskArray) -> Iterator[tuple[int, NDArray[Any]]]:
     """Yield the number of the first row and the values of some rows at a time."""
-    for start in range(0, values.shape[0], _BLOCK):
-        stop = min(start + _BLOCK, values.shape[0])
-        yield start, values.read(start, stop) if isinstance(values, DiskArray) else values[start:stop]
+    for start in range(0, values.shape[0], RULES.block):
+        yield start, values[start : start + RULES.block]
 
 
 def _mixed(name: str, labels: Iterable[Any]) -> DataError:
@@ -509,25 +448,12 @@ def feature_names(
 
 
 class BinaryCopy:
-    """Binary copy of batches: dense values or CSR arrays, labels and weights.
+    """Binary copy of batches: dense values or CSR arrays, labels and weights."""
 
-    Parameters
-    ----------
-    folder : Path
-        Folder for the files.
-    skip_unlabelled : bool, default=False
-        Whether rows without a label were left out, so that messages count the others only.
-
-    Attributes
-    ----------
-    n_rows : int
-        Number of rows so far.
-    """
-
-    def __init__(self, folder: Path, skip_unlabelled: bool = False) -> None:
+    def __init__(self, folder: Path, skip_unlabeled: bool = False) -> None:
         self._folder, self._labels, self._weighted = folder, LabelCodes(), False
         self._counts: list[NDArray[Any]] = []
-        self._counted = " of those with a label" if skip_unlabelled else ""
+        self._counted = " of those with a label" if skip_unlabeled else ""
         self.n_rows = self._n_features = 0
 
     def add(self, path: Path, first: int, batch: Table, weight: str | None) -> None:
@@ -565,7 +491,7 @@ class BinaryCopy:
             f"{first + row}{self._counted}. Fill in missing values, or omit the column from columns"
         )
 
-    def finish(self, chunk_bytes: int) -> tuple[Rows, LabelCodes, DiskArray | None]:
+    def finish(self, chunk_bytes: int) -> tuple[RowChunks, LabelCodes, DiskArray | None]:
         """Return the rows, the labels and the weights."""
         if not self.n_rows:
             raise DataError("the files must have rows with a label; got none")
@@ -597,11 +523,7 @@ def _numbers(path: Path, frame: Any) -> NDArray[np.float64]:
     return result
 
 
-# Rows, labels and weights on disk, read in chunks by fits that need less memory than the data.
-
-
-# A chunk takes a quarter of the memory; its products and the copy for its squares take less than another quarter each.
-_SHARE = 4
+# Rows, labels and weights together.
 
 
 class RowStore:
@@ -652,7 +574,7 @@ class RowStore:
 
     def __init__(self, X: Any, y: Any, sample_weight: Any = None, *, max_memory: int | str = "1GB") -> None:
         self.max_memory = parse_bytes("max_memory", max_memory)
-        self._rows = _open_rows(X, self.max_memory // _SHARE)
+        self._rows = _open_rows(X, self.max_memory // RULES.share)
         self.shape = self._rows.shape
         self.classes, self.codes = y.finish() if isinstance(y, LabelCodes) else encoded(y, self.shape[0])
         self._weight: NDArray[Any] | DiskArray | None = None
@@ -676,7 +598,7 @@ class RowStore:
         encoding: str | None = None,
         n_features: int | None = None,
         zero_based: bool = False,
-        skip_unlabelled: bool = False,
+        skip_unlabeled: bool = False,
         max_memory: int | str = "1GB",
         folder: str | Path | None = None,
     ) -> RowStore:
@@ -692,16 +614,10 @@ class RowStore:
         target
         weight : str, default=None
             Name of the column with sample weights.
-        columns : sequence of str, default=None
-            Features to read, in this order. If None, all columns except the target and the weights are read.
-        types : dict, default=None
-            "number" or "text" for columns whose type should not be inferred.
-        delimiter
-        encoding : str, default=None
-            Encoding of a text table, such as "latin-1". If None, it is UTF-8, or cp1252 if the content shows that.
-        n_features : int, default=None
-            Number of features of svmlight files. If None, the largest index is used. This requires an extra pass.
-        zero_based, skip_unlabelled
+        columns, types, delimiter, encoding
+        n_features : ...
+            This requires an extra pass.
+        zero_based, skip_unlabeled
         max_memory : int or str, default="1GB"
             Target for the memory of a fit, as for :class:`RowStore`. The readers of the files have buffers of their
             own, for blocks of text and for row groups of parquet files, which are not part of it.
@@ -716,26 +632,21 @@ class RowStore:
         """
         limit = parse_bytes("max_memory", max_memory)
         check_flag("zero_based", zero_based)
-        check_flag("skip_unlabelled", skip_unlabelled)
+        check_flag("skip_unlabeled", skip_unlabeled)
         check_names(columns)
         paths = find_files(files)
-        options: dict[str, Any] = {
-            "target": target,
-            "types": types,
-            "n_features": n_features,
-            "zero_based": zero_based,
-            "skip_unlabelled": skip_unlabelled,
-        }
+        reading = Reading(delimiter=delimiter, encoding=encoding, zero_based=zero_based, skip_unlabeled=skip_unlabeled)
+        options: dict[str, Any] = {"target": target, "types": types, "n_features": n_features}
         home = _new_folder(folder)
         try:
-            copy = BinaryCopy(home, skip_unlabelled)
+            copy = BinaryCopy(home, skip_unlabeled)
             names: list[str] | None = None
             for path in paths:
                 before = file_stamp(path)
-                source = TableSource(path, delimiter=delimiter, encoding=encoding)
+                source = TableSource(path, reading)
                 names = feature_names(source, names, target, weight, columns)
                 wanted = None if names is None else [*names, *([] if weight is None else [weight])]
-                size = max(1, limit // _SHARE // (16 * (len(wanted) if wanted else 100)))
+                size = max(1, limit // RULES.share // (16 * (len(wanted) if wanted else 100)))
                 first = 0
                 for batch in source.batches(batch_size=size, columns=wanted, **options):
                     copy.add(path, first, batch, weight)
@@ -743,7 +654,7 @@ class RowStore:
                     stage(f"converting {path.name}", copy.n_rows)
                 if file_stamp(path) != before:
                     raise DataError(f"{path} must not change while it is read; got another size or time at its end")
-            store = cls(*copy.finish(limit // _SHARE), max_memory=limit)
+            store = cls(*copy.finish(limit // RULES.share), max_memory=limit)
         except BaseException:
             shutil.rmtree(home, ignore_errors=True)
             raise
@@ -751,7 +662,7 @@ class RowStore:
         return store
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> RowChunks:
         """The rows, which are read in chunks."""
         self._check_open()
         return self._rows
@@ -766,7 +677,7 @@ class RowStore:
     def weight(self) -> NDArray[Any] | None:
         """Sample weights."""
         found = self.stored_weight
-        return found.read(0, self.shape[0]).astype(np.float64, copy=False) if isinstance(found, DiskArray) else found
+        return found[:].astype(np.float64, copy=False) if isinstance(found, DiskArray) else found
 
     def chunks(self) -> Iterator[Any]:
         """Yield the rows in chunks, each an array or a CSR matrix."""
@@ -799,7 +710,7 @@ def _new_folder(parent: str | Path | None) -> Path:
         raise DataError(f"folder must be a directory that can be written to; got {parent}: {error.strerror}") from error
 
 
-def _open_rows(X: Any, chunk_bytes: int) -> Rows:
+def _open_rows(X: Any, chunk_bytes: int) -> RowChunks:
     if isinstance(X, DenseFileRows | SparseFileRows | MemoryRows):
         return X
     if sparse.issparse(X):

@@ -1,6 +1,6 @@
 """Kernel machines: exact and approximate feature maps, and the ROC-SVM."""
 
-from rocmax._support import publish
+from rocmax._docstrings import publish
 from rocmax.kernel.maps import ExactKernelMap, Kernel, KMeansNystroem
 from rocmax.kernel.rocsvc import ROCSVC
 

@@ -1,4 +1,4 @@
-"""Kernels and their feature maps: exact, and approximate by Nystroem landmarks."""
+"""Kernels, what kernel machines share, and feature maps: exact, and approximate by Nystroem landmarks."""
 
 from __future__ import annotations
 
@@ -13,14 +13,19 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
 from rocmax._support import Array
-from rocmax._validation import check_choice, check_number, check_rows, check_unlabelled, random_source
-
-# Gram matrices of kernels, with the parameters of scikit-learn's ``SVC`` and a check of the required memory.
-
+from rocmax._validation import (
+    TrainingSet,
+    check_choice,
+    check_number,
+    check_rows,
+    check_unlabeled,
+    direction,
+    positive_index,
+    random_source,
+    towards,
+)
 
 _NAMES = ("linear", "poly", "rbf", "sigmoid", "precomputed")
-# Number of rows of a Gram matrix that are computed at once.
-_BLOCK = 256
 # Parameters of each kernel.
 _TAKES: dict[str, tuple[str, ...]] = {
     "linear": (),
@@ -31,18 +36,9 @@ _TAKES: dict[str, tuple[str, ...]] = {
 
 
 class Kernel:
-    """Kernel with its parameters.
+    """Kernel with its parameters, those of scikit-learn's ``SVC``.
 
-    Parameters
-    ----------
-    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable
-        Kernel; a callable takes two matrices of rows and returns the matrix of their kernel values.
-    gamma : {"scale", "auto"} or float
-        "scale" is ``1 / (n_features * variance of X)``, "auto" is ``1 / n_features``.
-    degree : int
-        Degree of "poly".
-    coef0 : float
-        Independent term of "poly" and "sigmoid".
+    A callable takes two matrices of rows and returns the matrix of their kernel values.
     """
 
     def __init__(self, kernel: str | Callable[[Any, Any], Any], gamma: str | float, degree: int, coef0: float) -> None:
@@ -77,8 +73,8 @@ class Kernel:
             return self.between(X, X)
         # Only half of the values are computed, and no other large matrix is allocated.
         gram = np.empty((X.shape[0], X.shape[0]))
-        for start in range(0, X.shape[0], _BLOCK):
-            stop = min(start + _BLOCK, X.shape[0])
+        for start in range(0, X.shape[0], 256):
+            stop = min(start + 256, X.shape[0])
             gram[start:stop, :stop] = self.between(X[start:stop], X[:stop])
             gram[:start, start:stop] = gram[start:stop, :start].T
         if self.kernel == "rbf":
@@ -168,7 +164,51 @@ def _variance(X: Any, weight: Array | None) -> float:
     return result
 
 
-# Exact feature map of a kernel.
+class KernelMixin:
+    """Mixin for kernel machines: Gram matrix, support vectors and scores.
+
+    It must precede ``ScoredClassifier`` in the list of bases.
+    """
+
+    classes_: NDArray[Any]
+    pos_label: Any
+    kernel: Any
+    gamma: str | float
+    degree: int
+    coef0: float
+    max_gram_mb: float
+    takes_sparse = True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]  # of ScoredClassifier
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+    def _check_parameters(self) -> None:
+        Kernel(self.kernel, self.gamma, self.degree, self.coef0)
+
+    def _gram(self, data: TrainingSet) -> Array:
+        check_gram_memory(data.X.shape[0], self.max_gram_mb)
+        self._kernel = Kernel(self.kernel, self.gamma, self.degree, self.coef0).settled(data.X, data.weight)
+        return self._kernel.gram(data.X[:, data.rows] if self.kernel == "precomputed" else data.X)
+
+    def _keep_support(self, data: TrainingSet, coefficients: Array) -> None:
+        """Store the support vectors; positive scores indicate ``classes_[1]``."""
+        # Smaller coefficients are rounding errors.
+        used = np.flatnonzero(np.abs(coefficients) > 1e-10 * np.abs(coefficients).max(initial=0.0))
+        self.support_ = data.rows[used]
+        self.dual_coef_ = direction(data.positive_index) * coefficients[used][np.newaxis, :]
+        if self.kernel != "precomputed":
+            self.support_vectors_ = data.X[used]
+
+    def _scores(self, X: Any) -> Array:
+        if self.kernel == "precomputed":
+            values = X[:, self.support_]
+        elif self.support_.size == 0:
+            return np.zeros(X.shape[0])
+        else:
+            values = self._kernel.between(X, self.support_vectors_)
+        return towards(values @ self.dual_coef_[0], positive_index(self.classes_, self.pos_label))
 
 
 class ExactKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -252,7 +292,7 @@ class ExactKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             The fitted map.
         """
         kernel = Kernel(self.kernel, self.gamma, self.degree, self.coef0)
-        X = check_unlabelled(self, X)
+        X = check_unlabeled(self, X)
         check_gram_memory(X.shape[0], self.max_gram_mb)
         self._kernel = kernel.settled(X, None)
         values, vectors = linalg.eigh(self._kernel.gram(X))
@@ -281,13 +321,7 @@ class ExactKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return np.asarray(values @ self.components_, dtype=np.float64)
 
 
-# Approximate feature map of a kernel.
-
-
 AnyArray = NDArray[Any]
-
-# Number of rows for the choice of the bandwidth, as in the paper.
-_N_FOR_BANDWIDTH = 80_000
 
 
 class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -395,7 +429,7 @@ class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             The fitted transformer.
         """
         self._check_parameters()
-        X = check_unlabelled(self, X)
+        X = check_unlabeled(self, X)
         if self.n_components < X.shape[0]:
             means = MiniBatchKMeans(
                 self.n_components,
@@ -438,7 +472,7 @@ class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def _bandwidth(self, X: Any) -> float | None:
         if self.gamma == "scale-to-mean":
-            return 1.0 / spread(X[:_N_FOR_BANDWIDTH])
+            return 1.0 / spread(X[:80_000])  # as in the paper
         return None if self.gamma is None else settled_gamma(self.gamma, X, None)
 
     def _kernel(self, X: Any) -> AnyArray:

@@ -13,12 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 from rocmax._support import Array, Index
 from rocmax._validation import TrainingSet, check_number
 from rocmax.base import ScoredClassifier
-from rocmax.kernel.base import KernelMixin
-from rocmax.kernel.qp import GramNewton, ListedPairs, PairSums, SortedPairs
+from rocmax.kernel.maps import KernelMixin
+from rocmax.kernel.qp import RULES, GramNewton, ListedPairs, PairSums, SortedPairs
 from rocmax.solvers.base import Callback, Progress
-
-# Maximum number of pairs that are stored explicitly, which has the best accuracy; more pairs are summed by sorting.
-_MAX_LISTED = 250_000
 
 
 class ROCSVC(KernelMixin, ScoredClassifier):
@@ -142,20 +139,20 @@ class ROCSVC(KernelMixin, ScoredClassifier):
     def _learn(self, data: TrainingSet) -> Array:
         gram = self._gram(data)
         pairs = self._pairs(data, gram)
-        result = GramNewton(self.tol, self.max_iter).solve(gram, pairs, self.C, self._progress())
+        result, scores = GramNewton(self.tol, self.max_iter).solve(gram, pairs, self.C, self._progress())
         if not result.converged:
             warnings.warn(f"ROCSVC: {result.message}", ConvergenceWarning, stacklevel=3)
-        self._keep_support(data, result.coefficients)
+        self._keep_support(data, result.w)
         self.objective_, self.dual_gap_ = result.objective, result.gap
         self.kkt_residual_ = result.gap / (self.C * self.margin * self.n_pairs_)
         self.n_iter_, self.trace_ = result.n_iter, result.trace
-        return result.scores
+        return scores
 
     def _pairs(self, data: TrainingSet, gram: Array) -> PairSums:
         weight = np.ones(data.positive.size) if data.weight is None else data.weight
         positive, negative = np.flatnonzero(data.positive), np.flatnonzero(~data.positive)
         self.n_pairs_ = float(weight[positive].sum() * weight[negative].sum())
-        if self.n_neighbors is None and positive.size * negative.size > _MAX_LISTED:
+        if self.n_neighbors is None and positive.size * negative.size > RULES.most_listed:
             return SortedPairs(data.positive, weight, self.margin)
         if self.n_neighbors is None:
             first, second = np.repeat(positive, negative.size), np.tile(negative, positive.size)

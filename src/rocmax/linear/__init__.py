@@ -1,6 +1,6 @@
 """Linear classifiers fitted to all training rows."""
 
-from rocmax._support import publish
+from rocmax._docstrings import publish
 from rocmax.linear.auc import AUCClassifier
 from rocmax.linear.decisions import BreakEvenClassifier, FBetaClassifier, GMeanClassifier, PrecisionAtKClassifier
 from rocmax.linear.partial_auc import PartialAUCClassifier, PartialAUCClassifierCV

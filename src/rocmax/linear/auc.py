@@ -10,7 +10,6 @@ from rocmax.base import MeasureMixin
 from rocmax.linear.base import (
     CUTTING_PLANE_REMEDY,
     LinearScoreClassifier,
-    NormConstraintMixin,
     check_constraint_parameters,
     check_solver_parameters,
     penalized_solver,
@@ -23,7 +22,7 @@ from rocmax.penalties import SquaredL2
 from rocmax.solvers import Callback, Result, TruncatedNewton
 
 
-class AUCClassifier(FitFilesMixin, NormConstraintMixin, MeasureMixin, LinearScoreClassifier):
+class AUCClassifier(FitFilesMixin, MeasureMixin, LinearScoreClassifier):
     r"""Linear classifier that maximizes the area under the ROC curve.
 
     Minimizes :math:`\frac12|w|^2 + C R(w)` with ``R`` the mean over all pairs of a positive and a negative of
@@ -53,9 +52,7 @@ class AUCClassifier(FitFilesMixin, NormConstraintMixin, MeasureMixin, LinearScor
     coef_
     intercept_ : ndarray of shape (1,)
         Minus the threshold with the largest TPR - FPR on the training rows.
-    classes_, objective_
-    dual_gap_, n_iter_
-    trace_, n_features_in_, feature_names_in_
+    classes_, objective_, dual_gap_, n_iter_, trace_, n_features_in_, feature_names_in_
 
     See Also
     --------

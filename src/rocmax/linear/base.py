@@ -13,16 +13,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from rocmax._rounding import join_ties, join_ties_near, product_error, score_error
-from rocmax._support import Array
+from rocmax._support import Array, stack_level
 from rocmax._validation import TrainingSet, check_choice, check_number, check_rows, check_training_set, direction
 from rocmax.base import Decision
 from rocmax.losses import Loss, PairwiseHinge
 from rocmax.operators import as_operator, row_space
 from rocmax.penalties import Ball, ElasticNetBall, GroupBall, L1Ball, L2Ball
-from rocmax.solvers import CCCP, Callback, CuttingPlane, ProximalBundle, Result, SmoothedNewton
+from rocmax.solvers import Callback, CuttingPlane, ProximalBundle, Result, SmoothedNewton
 from rocmax.solvers.base import Progress, Solver
-
-# Base class of the linear estimators, with the common ``fit`` method.
 
 
 class LinearDecision:
@@ -78,14 +76,14 @@ class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstim
         return self
 
     def _fit_to(self, data: TrainingSet) -> None:
-        """Fit the model to validated data; called by ``fit``, whose caller the warnings name."""
+        """Fit the model to validated data."""
         sign = direction(data.positive_index)
         start = self._previous_weights(data.X.shape[1])
         result = self._minimize(data, None if start is None else sign * start, self._progress())
-        self._warn(result, stacklevel=4)
+        self._warn(result)
         self._keep(result, result.w, self._threshold(data, self._joined_scores(data, result.w)), data)
         if result.w.any():
-            self._warn_if_constant(data.X, lambda rows: as_operator(rows).matvec(result.w), stacklevel=4)
+            self._warn_if_constant(data.X, lambda rows: as_operator(rows).matvec(result.w))
 
     def _previous_weights(self, n_features: int) -> Array | None:
         """Return the weights of the previous fit for a warm start, if there is one."""
@@ -110,19 +108,28 @@ class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstim
 
     def _keep(self, result: Result, w: Array, threshold: float, data: Any) -> None:
         """Set the attributes of a fitted model with the weights ``w`` of the original features."""
-        sign = direction(data.positive_index)
-        self.classes_ = data.classes
-        # As in scikit-learn, positive decision values indicate classes_[1], whether or not it is the positive class.
-        self.coef_ = sign * w[np.newaxis, :]
-        self.intercept_ = np.array([-sign * threshold])
+        self._keep_weights(w, threshold, data)
         self.objective_ = result.objective
         self.dual_gap_ = result.gap
         self.n_iter_ = result.n_iter
         self.trace_ = result.trace
 
-    @abstractmethod
+    def _keep_weights(self, w: Array, threshold: float, data: Any) -> None:
+        sign = direction(data.positive_index)
+        self.classes_ = data.classes
+        # As in scikit-learn, positive decision values indicate classes_[1], whether or not it is the positive class.
+        self.coef_ = sign * w[np.newaxis, :]
+        self.intercept_ = np.array([-sign * threshold])
+
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
-        """Minimize the loss with a suitable solver."""
+        """Minimize the loss with a suitable solver; a class with several fits overrides :meth:`_fit_to` instead."""
+        raise NotImplementedError
+
+    def _fit_constrained(self, loss: Loss, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
+        """Minimize the loss under the norm constraint of an estimator that has one."""
+        own: Any = self
+        ball = make_constraint(own.constraint, own.radius, own.l1_ratio, own.groups, data.X.shape[1])
+        return solve_linear(ProximalBundle(self.tol, self.max_iter), loss, data, ball, w0, callback)
 
     @abstractmethod
     def _threshold(self, data: TrainingSet, scores: Array) -> float:
@@ -153,16 +160,20 @@ class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstim
 
         return report
 
-    def _warn(self, result: Result, stacklevel: int = 3) -> None:
-        name = type(self).__name__
+    def _warn(self, result: Result) -> None:
+        name, text = type(self).__name__, ""
         if not result.converged:
-            text = f"{name}: {result.message}"
-            if not result.w.any():
-                text += ". The weights are still zero, so the model ranks at random"
-            warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel)
+            still = "" if result.w.any() else ". The weights are still zero, so the model ranks at random"
+            text = f"{name}: {result.message}{still}"
         elif not result.w.any():
-            text = f"{name} collapsed: the fit ended at zero weights, so the model ranks at random. {self._remedy()}"
-            warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel)
+            self._warn_collapsed()
+        if text:
+            warnings.warn(text, ConvergenceWarning, stacklevel=stack_level())
+
+    def _warn_collapsed(self) -> None:
+        name = type(self).__name__
+        text = f"{name} collapsed: the fit ended at zero weights, so the model ranks at random. {self._remedy()}"
+        warnings.warn(text, ConvergenceWarning, stacklevel=stack_level())
 
 
 def solve_linear(
@@ -242,34 +253,9 @@ def make_constraint(constraint: str, radius: float, l1_ratio: float, groups: Any
     return L2Ball(radius)
 
 
-class NormConstraintMixin:
-    """Mixin for estimators with a norm constraint."""
-
-    constraint: str | None
-    radius: float | None
-    l1_ratio: float
-    groups: Any
-    tol: float
-    max_iter: int
-
-    def _fit_constrained(self, loss: Loss, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
-        assert self.constraint is not None
-        assert self.radius is not None
-        ball = make_constraint(self.constraint, self.radius, self.l1_ratio, self.groups, data.X.shape[1])
-        return solve_linear(ProximalBundle(self.tol, self.max_iter), loss, data, ball, w0, callback)
+# Solvers for the penalized problem: certified or published cutting-plane method.
 
 
-# Solvers for the penalized problem: certified or published cutting-plane method, and rough ones for a start.
-
-
-# From this number of rows on, starting points are less accurate: the sampling error is larger than the tolerance.
-MANY_ROWS = 10_000
-# Fraction of the maximum number of iterations that is used to fit a starting point with a convex loss on pairs.
-ROUGH_SHARE = 0.06
-# Largest number of cuts for a starting point with the tight loss, and its tolerance: on few rows without and with
-# ``min_tpr > 0``, and on many rows.
-_CUTS, _CUT_TOL, _CUT_TOL_ABOVE = 100, 1e-4, 1e-3
-_CUTS_MANY, _CUT_TOL_MANY = 50, 1e-3
 SOLVERS = ("certified", "cutting_plane")
 CUTTING_PLANE_REMEDY = (
     "At zero weights no constraint is violated by more than tol. Lower C or tol, and check that the features vary."
@@ -289,19 +275,3 @@ def check_solver_parameters(solver: Any, loss: str, losses: tuple[str, ...], con
 def penalized_solver(solver: str, tol: float, max_iter: int) -> Solver:
     """Return the solver for a convex loss on pairs."""
     return CuttingPlane(tol, max_iter) if solver == "cutting_plane" else SmoothedNewton(tol, max_iter)
-
-
-def start_solver(kind: str, tol: float, max_iter: int, n_rows: int, above: bool) -> Solver:
-    """Return the solver for a starting point with a loss on pairs: "auc", "tight" or "hinge".
-
-    Convergence is slow to zero weights and on separable rows, and a starting point need not be optimal. ``above`` is
-    whether the window is limited to rates above a true-positive rate.
-    """
-    if kind == "tight" and n_rows >= MANY_ROWS:
-        return CuttingPlane(_CUT_TOL_MANY, _CUTS_MANY)
-    if kind == "tight":
-        return CuttingPlane(_CUT_TOL_ABOVE if above else _CUT_TOL, _CUTS)
-    rough = SmoothedNewton(tol * (20.0 if n_rows >= MANY_ROWS else 1.0), max(1, round(ROUGH_SHARE * max_iter)))
-    if kind == "hinge":
-        return CCCP(10 * tol, 5, inner=replace(rough, tol=10 * tol, max_iter=10))
-    return rough

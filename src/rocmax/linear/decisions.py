@@ -7,37 +7,20 @@ from typing import Any
 import numpy as np
 from sklearn.utils.extmath import row_norms
 
-from rocmax._support import Array
+from rocmax._support import Array, check_top
 from rocmax._validation import TrainingSet, check_choice, check_number
-from rocmax._window import check_top
 from rocmax.base import MeasureMixin
 from rocmax.linear.base import LinearScoreClassifier, solve_linear
-from rocmax.linear.refine import TRUST, Refinement, Start
+from rocmax.linear.refine import RULES, Refinement, Start
 from rocmax.losses import Loss, PrecisionAtK
 from rocmax.losses.bounded import Anchored
 from rocmax.measures import BreakEvenPointMeasure, FBetaMeasure, GMeanMeasure, Measure, PrecisionAtKMeasure
 from rocmax.penalties import SquaredL2
 from rocmax.solvers import OCAS, Callback, Result
 
-# Refinement of a starting point for measures of decisions, such as the F-measure or precision at k.
-
 
 class ThresholdRefinement(Refinement):
-    """Refinement for a threshold-based measure.
-
-    Parameters
-    ----------
-    data : TrainingSet
-        Training data.
-    measure : Measure
-        The measure.
-    width : float
-        Width of the step of the soft loss, in standard deviations of the scores.
-    tol : float
-        Tolerance for the starting points and the minimization.
-    max_iter : int
-        Maximum number of iterations of each fit.
-    """
+    """Refinement for a threshold-based measure; ``width`` of the soft step is in standard deviations of the scores."""
 
     def __init__(self, data: TrainingSet, measure: Measure, width: float, tol: float, max_iter: int) -> None:
         super().__init__(data, measure.soft_loss(width), tol, max_iter)
@@ -45,16 +28,14 @@ class ThresholdRefinement(Refinement):
 
     def trust(self, start: Start) -> float:
         """Return the inverse penalty weight, from the size of the smaller class and the evidence at the start."""
-        return TRUST * min(self._loss.m, self._loss.n) / self._operator.shape[1] * self.evidence(start)
+        return RULES.trust * min(self._loss.m, self._loss.n) / self._operator.shape[1] * self.evidence(start)
 
     def evidence(self, start: Start) -> float:
         """Return the fraction of the squared gradient norm at the start that exceeds sampling noise, at least 0.
 
-        The gradient is a sum over rows. If the starting point is a stationary point of the expected loss, the expected
-        gradient is zero, and its expected squared norm is the sum of the squared norms of the terms. The excess over
-        that value plus one standard error is returned as a fraction. For d uncorrelated features the relative standard
-        error is sqrt(2 / d), as for a chi-square distribution. Without the standard error, the result is the shrinkage
-        factor of the James-Stein estimator.
+        If the start is a stationary point of the expected loss, the expected squared norm is the sum over the rows of
+        the squared norms of their terms, with a relative standard error of sqrt(2 / d) for d uncorrelated features, as
+        for a chi-square distribution. Without that, the result is the shrinkage factor of the James-Stein estimator.
         """
         slope = Anchored(self._loss, start.scores, 0.0).value_and_gradient(start.scores)[1]
         total = self._operator.rmatvec(slope)
@@ -76,20 +57,34 @@ class ThresholdRefinement(Refinement):
         )
 
 
-# What the classifiers for measures of decisions share: two ways to fit, and how wide a soft threshold is.
-
-
 class ThresholdBasedMixin(MeasureMixin):
     """Mixin for threshold-based measures: minimize a soft version of the measure, or a convex upper bound.
 
     It must precede ``LinearScoreClassifier`` in the list of bases.
     """
 
-    loss: str
-    C: float
-    start_C: float  # noqa: N815 - the C of the start
-    tol: float
-    max_iter: int
+    verbose: Any
+
+    def __init__(
+        self,
+        loss: str = "auto",
+        *,
+        C: float = 10.0,
+        start_C: float = 1.0,
+        tol: float = 1e-3,
+        max_iter: int = 500,
+        pos_label: Any = None,
+        verbose: bool = False,
+        warm_start: bool = False,
+    ) -> None:
+        self.loss = loss
+        self.C = C
+        self.start_C = start_C
+        self.tol = tol
+        self.max_iter = max_iter
+        self.pos_label = pos_label
+        self.verbose = verbose
+        self.warm_start = warm_start
 
     def _check_parameters(self) -> None:
         super()._check_parameters()  # type: ignore[misc]  # of LinearScoreClassifier
@@ -103,7 +98,7 @@ class ThresholdBasedMixin(MeasureMixin):
             solver = OCAS(self.tol, self.max_iter)
             return solve_linear(solver, self._convex_loss(), data, SquaredL2(self.C), w0, callback)
         refinement = ThresholdRefinement(data, measure, soft_width(data), self.tol, self.max_iter)
-        return refinement.run(refinement.start("logistic", self.start_C), self.C, w0, callback)
+        return refinement.run(refinement.logistic_start(self.start_C), self.C, w0, callback)
 
     def _convex_loss(self) -> Loss:
         return self._make_measure().convex_loss()
@@ -129,9 +124,6 @@ def soft_width(data: TrainingSet) -> float:
     return result
 
 
-# Linear classifiers for measures of the contingency table: F-beta and G-mean.
-
-
 class FBetaClassifier(ThresholdBasedMixin, LinearScoreClassifier):
     r"""Linear classifier for :math:`F_\beta`.
 
@@ -140,16 +132,9 @@ class FBetaClassifier(ThresholdBasedMixin, LinearScoreClassifier):
     Parameters
     ----------
     beta
-    loss : {"auto", "convex"}, default="auto"
-        Loss to minimize:
-
-        - "auto": minimizes a soft version of the measure, :class:`~rocmax.losses.SoftMeasure`, starting from logistic
-          regression. A penalty on the change of the scores regularizes the fit towards this starting point. The fit
-          cannot collapse to zero weights, and the measure on the training rows is at least that of the starting point.
-          Features are standardized internally, so their scale does not matter.
-        - "convex": minimizes :math:`\frac12|w|^2 + C \min_b R(Xw + b)` with a convex bound,
-          :class:`~rocmax.losses.FBeta`, to a certified gap. If the classes overlap strongly, the optimum can be at zero
-          weights.
+    loss : ...
+        The soft version is :class:`~rocmax.losses.SoftMeasure`, the bound :class:`~rocmax.losses.FBeta` at
+        the best shift of the scores.
     C : ...
         With ``loss="auto"``, small values keep the model close to the starting point and large values optimize the soft
         measure only, if its gradient at the starting point exceeds sampling noise.
@@ -160,9 +145,7 @@ class FBetaClassifier(ThresholdBasedMixin, LinearScoreClassifier):
 
     Attributes
     ----------
-    coef_, intercept_, classes_, objective_
-    dual_gap_
-    n_iter_, trace_, n_features_in_, feature_names_in_
+    coef_, intercept_, classes_, objective_, dual_gap_, n_iter_, trace_, n_features_in_, feature_names_in_
 
     Notes
     -----
@@ -211,15 +194,15 @@ class FBetaClassifier(ThresholdBasedMixin, LinearScoreClassifier):
         verbose: bool = False,
         warm_start: bool = False,
     ) -> None:
+        shared = {
+            "tol": tol,
+            "max_iter": max_iter,
+            "pos_label": pos_label,
+            "verbose": verbose,
+            "warm_start": warm_start,
+        }
+        super().__init__(loss, C=C, start_C=start_C, **shared)
         self.beta = beta
-        self.loss = loss
-        self.C = C
-        self.start_C = start_C
-        self.tol = tol
-        self.max_iter = max_iter
-        self.pos_label = pos_label
-        self.verbose = verbose
-        self.warm_start = warm_start
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -236,38 +219,19 @@ class GMeanClassifier(ThresholdBasedMixin, LinearScoreClassifier):
 
     Parameters
     ----------
-    loss : {"auto", "convex"}, default="auto"
-        Loss to minimize:
-
-        - "auto": minimizes a soft version of the measure, :class:`~rocmax.losses.SoftMeasure`, starting from logistic
-          regression. A penalty on the change of the scores regularizes the fit towards this starting point. The fit
-          cannot collapse to zero weights, and the measure on the training rows is at least that of the starting point.
-          Features are standardized internally, so their scale does not matter.
-        - "convex": minimizes :math:`\frac12|w|^2 + C \min_b R(Xw + b)` with a convex bound,
-          :class:`~rocmax.losses.GMean`, to a certified gap. If the classes overlap strongly, the optimum can be at zero
-          weights.
-    C : ...
-        With ``loss="auto"``, small values keep the model close to the starting point and large values optimize the soft
-        measure only, if its gradient at the starting point exceeds sampling noise.
-    start_C
-    tol : ...
-        With ``loss="auto"``, it stops when an iteration reduces the objective by less than ``tol / 100``, relatively.
-    max_iter, pos_label, verbose, warm_start
+    loss : ...
+        The soft version is :class:`~rocmax.losses.SoftMeasure`, the bound :class:`~rocmax.losses.GMean` at
+        the best shift of the scores.
+    C, start_C, tol, max_iter, pos_label, verbose, warm_start
 
     Attributes
     ----------
-    coef_, intercept_, classes_, objective_
-    dual_gap_
-    n_iter_, trace_, n_features_in_, feature_names_in_
+    coef_, intercept_, classes_, objective_, dual_gap_, n_iter_, trace_, n_features_in_, feature_names_in_
 
     Notes
     -----
-    The objective of "auto" is described in :class:`FBetaClassifier`; only the soft measure differs.
-
-    With "convex", zero weights are optimal for every ``C`` if, in every direction, the mean of the positives is at most
-    the mean of the same number of highest negatives. For normally distributed classes of equal variance, this is the
-    case below an AUC of 0.74 with 30 % positives, 0.89 with 10 %, 0.93 with 5 %. The fit then issues a
-    ``ConvergenceWarning``.
+    The objective of "auto", its ``C`` and ``tol``, and when "convex" gives zero weights, are described in
+    :class:`FBetaClassifier`.
 
     References
     ----------
@@ -283,32 +247,8 @@ class GMeanClassifier(ThresholdBasedMixin, LinearScoreClassifier):
     0.96
     """
 
-    def __init__(
-        self,
-        loss: str = "auto",
-        *,
-        C: float = 10.0,
-        start_C: float = 1.0,
-        tol: float = 1e-3,
-        max_iter: int = 500,
-        pos_label: Any = None,
-        verbose: bool = False,
-        warm_start: bool = False,
-    ) -> None:
-        self.loss = loss
-        self.C = C
-        self.start_C = start_C
-        self.tol = tol
-        self.max_iter = max_iter
-        self.pos_label = pos_label
-        self.verbose = verbose
-        self.warm_start = warm_start
-
     def _make_measure(self) -> Measure:
         return GMeanMeasure()
-
-
-# Linear classifiers for the top of the ranking: precision at k and the break-even point.
 
 
 class PrecisionAtKClassifier(ThresholdBasedMixin, LinearScoreClassifier):
@@ -319,35 +259,21 @@ class PrecisionAtKClassifier(ThresholdBasedMixin, LinearScoreClassifier):
     Parameters
     ----------
     k
-    loss : {"auto", "convex"}, default="auto"
-        Loss to minimize:
-
-        - "auto": minimizes a soft version of the measure, :class:`~rocmax.losses.SoftPrecision`, starting from logistic
-          regression. A penalty on the change of the scores regularizes the fit towards this starting point. The fit
-          cannot collapse to zero weights, and the measure on the training rows is at least that of the starting point.
-          Features are standardized internally, so their scale does not matter.
-        - "convex": minimizes :math:`\frac12|w|^2 + C R(Xw)` with a convex bound, :class:`~rocmax.losses.PrecisionAtK`,
-          to a certified gap. If the classes overlap strongly, the optimum can be at zero weights.
-    C : ...
-        With ``loss="auto"``, small values keep the model close to the starting point and large values optimize the soft
-        measure only, if its gradient at the starting point exceeds sampling noise.
-    start_C
+    loss : ...
+        The soft version is :class:`~rocmax.losses.SoftPrecision`, the bound :class:`~rocmax.losses.PrecisionAtK`.
+    C, start_C
     reference : {"best", "positives"}, default="best"
         Reference labeling in the convex loss of the precision at k, see :class:`~rocmax.losses.PrecisionAtK`:
         "positives" is that of the papers. Must be "best" with ``loss="auto"``.
-    tol : ...
-        With ``loss="auto"``, it stops when an iteration reduces the objective by less than ``tol / 100``, relatively.
-    max_iter, pos_label, verbose, warm_start
+    tol, max_iter, pos_label, verbose, warm_start
 
     Attributes
     ----------
-    coef_, intercept_, classes_, objective_
-    dual_gap_
-    n_iter_, trace_, n_features_in_, feature_names_in_
+    coef_, intercept_, classes_, objective_, dual_gap_, n_iter_, trace_, n_features_in_, feature_names_in_
 
     Notes
     -----
-    The objective of "auto" is described in :class:`FBetaClassifier`; only the soft measure differs.
+    The objective of "auto", its ``C`` and its ``tol`` are described in :class:`FBetaClassifier`.
 
     With "convex", zero weights are optimal for every ``C`` if, in every direction, the mean of the positives is at most
     that of the ``k`` highest negatives, as for the convex bounds of the partial AUC. This can occur for a small ``k``
@@ -381,16 +307,16 @@ class PrecisionAtKClassifier(ThresholdBasedMixin, LinearScoreClassifier):
         verbose: bool = False,
         warm_start: bool = False,
     ) -> None:
+        shared = {
+            "tol": tol,
+            "max_iter": max_iter,
+            "pos_label": pos_label,
+            "verbose": verbose,
+            "warm_start": warm_start,
+        }
+        super().__init__(loss, C=C, start_C=start_C, **shared)
         self.k = k
-        self.loss = loss
-        self.C = C
-        self.start_C = start_C
         self.reference = reference
-        self.tol = tol
-        self.max_iter = max_iter
-        self.pos_label = pos_label
-        self.verbose = verbose
-        self.warm_start = warm_start
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -428,37 +354,18 @@ class BreakEvenClassifier(ThresholdBasedMixin, LinearScoreClassifier):
 
     Parameters
     ----------
-    loss : {"auto", "convex"}, default="auto"
-        Loss to minimize:
-
-        - "auto": minimizes a soft version of the measure, :class:`~rocmax.losses.SoftPrecision`, starting from logistic
-          regression. A penalty on the change of the scores regularizes the fit towards this starting point. The fit
-          cannot collapse to zero weights, and the measure on the training rows is at least that of the starting point.
-          Features are standardized internally, so their scale does not matter.
-        - "convex": minimizes :math:`\frac12|w|^2 + C R(Xw)` with a convex bound, :class:`~rocmax.losses.BreakEven`,
-          to a certified gap. If the classes overlap strongly, the optimum can be at zero weights.
-    C : ...
-        With ``loss="auto"``, small values keep the model close to the starting point and large values optimize the soft
-        measure only, if its gradient at the starting point exceeds sampling noise.
-    start_C
-    tol : ...
-        With ``loss="auto"``, it stops when an iteration reduces the objective by less than ``tol / 100``, relatively.
-    max_iter, pos_label, verbose, warm_start
+    loss : ...
+        The soft version is :class:`~rocmax.losses.SoftPrecision`, the bound :class:`~rocmax.losses.BreakEven`.
+    C, start_C, tol, max_iter, pos_label, verbose, warm_start
 
     Attributes
     ----------
-    coef_, intercept_, classes_, objective_
-    dual_gap_
-    n_iter_, trace_, n_features_in_, feature_names_in_
+    coef_, intercept_, classes_, objective_, dual_gap_, n_iter_, trace_, n_features_in_, feature_names_in_
 
     Notes
     -----
-    The objective of "auto" is described in :class:`FBetaClassifier`; only the soft measure differs.
-
-    With "convex", zero weights are optimal for every ``C`` if, in every direction, the mean of the positives is at most
-    the mean of the same number of highest negatives. For normally distributed classes of equal variance, this is the
-    case below an AUC of 0.74 with 30 % positives, 0.89 with 10 %, 0.93 with 5 %. The fit then issues a
-    ``ConvergenceWarning``.
+    The objective of "auto", its ``C`` and ``tol``, and when "convex" gives zero weights, are described in
+    :class:`FBetaClassifier`.
 
     References
     ----------
@@ -473,27 +380,6 @@ class BreakEvenClassifier(ThresholdBasedMixin, LinearScoreClassifier):
     >>> round(model.score(X, y), 2)
     0.88
     """
-
-    def __init__(
-        self,
-        loss: str = "auto",
-        *,
-        C: float = 10.0,
-        start_C: float = 1.0,
-        tol: float = 1e-3,
-        max_iter: int = 500,
-        pos_label: Any = None,
-        verbose: bool = False,
-        warm_start: bool = False,
-    ) -> None:
-        self.loss = loss
-        self.C = C
-        self.start_C = start_C
-        self.tol = tol
-        self.max_iter = max_iter
-        self.pos_label = pos_label
-        self.verbose = verbose
-        self.warm_start = warm_start
 
     def _make_measure(self) -> Measure:
         return BreakEvenPointMeasure()

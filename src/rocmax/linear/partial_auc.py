@@ -2,53 +2,136 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.model_selection import RepeatedStratifiedKFold
 
-from rocmax._folds import Split, given_splits, group_folds, with_groups
-from rocmax._support import Array, counted
-from rocmax._validation import CHECKING, TrainingSet, check_choice, check_number, check_training_set, random_source
-from rocmax._window import check_corner
+from rocmax._folds import Split, check_splits, folds, given_splits, with_groups
+from rocmax._support import Array, Index, check_corner, counted
+from rocmax._validation import TrainingSet, check_choice, check_number, check_training_set, random_source
 from rocmax.base import MeasureMixin
 from rocmax.linear.base import (
     CUTTING_PLANE_REMEDY,
     LinearScoreClassifier,
-    NormConstraintMixin,
     check_constraint_parameters,
     check_solver_parameters,
     full_auc,
+    make_constraint,
     penalized_solver,
     solve_linear,
 )
-from rocmax.linear.refine import STEP, WindowRefinement
-from rocmax.linear.select import (
-    CLASSIFIERS,
-    HINGE,
-    SAFE,
-    TIGHT,
-    TIGHT_ABOVE,
-    Fold,
-    Route,
-    StartTrials,
-    clearly_above,
-    group_specs,
-    mean_result,
-)
+from rocmax.linear.refine import RULES, Start, WindowRefinement, weighted_spread
 from rocmax.linear.sharded import FitFilesMixin, ShardedRefinement, ShardedSet
 from rocmax.losses import Loss, PairwiseHinge, PartialAUCHinge, PartialAUCRamp, PartialAUCStructural
 from rocmax.measures import Measure, PartialAUCMeasure
 from rocmax.operators import as_operator
-from rocmax.penalties import SquaredL2
-from rocmax.solvers import CCCP, LBFGS, Callback, Progress, Result
+from rocmax.penalties import Ball, SquaredL2
+from rocmax.solvers import CCCP, LBFGS, Callback, Progress, ProximalBundle, Result
+
+# One problem on a window, shared by the classifier with a given strength and the one with cross-validation.
+
+
+@dataclass(frozen=True)
+class WindowProblem:
+    """Loss on a window of false-positive rates above a true-positive rate, its weight, and how it is minimized."""
+
+    window: tuple[float, float, float]
+    loss: str
+    C: float
+    solver: str
+    tol: float
+    max_iter: int
+
+    @property
+    def measure(self) -> Measure:
+        """The partial AUC of the window."""
+        return PartialAUCMeasure(*self.window)
+
+    @property
+    def convex_loss(self) -> Loss:
+        """The tight or the structural loss."""
+        return PartialAUCStructural(*self.window) if self.loss == "structural" else self.measure.convex_loss()
+
+    def minimize(self, data: Any, w0: Array | None = None, callback: Callback | None = None) -> Result:
+        """Minimize the penalized loss, from ``w0`` if it is better than the usual start."""
+        if self.loss == "auto":
+            kind: Any = WindowRefinement if isinstance(data, TrainingSet) else ShardedRefinement
+            refinement = kind(data, self.window, self.tol, self.max_iter)
+            result: Result = refinement.run(refinement.logistic_start(), self.C, w0, callback)
+            return result
+        solver, penalty = penalized_solver(self.solver, self.tol, self.max_iter), SquaredL2(self.C)
+        if self.loss in ("tight", "structural") or (self.solver == "cutting_plane" and self.window[0] == 0):
+            return solve_linear(solver, self.convex_loss, data, penalty, w0, callback)
+        if self.loss == "hinge" and w0 is not None and w0.any():
+            start = w0
+        else:
+            full = full_auc(data, penalty, penalized_solver(self.solver, self.tol, max(self.max_iter, 100)))
+            if not full.w.any():
+                return full
+            start = full.w
+        if self.loss == "hinge":
+            outer = CCCP(self.tol, self.max_iter, inner=solver)
+            return solve_linear(outer, PartialAUCHinge(*self.window), data, penalty, start, callback)
+        if w0 is not None and self.on_rows(data, w0) > self.on_rows(data, start):
+            start = w0
+        return self._descend(data, start, callback)
+
+    def minimize_in(self, ball: Ball, data: Any, w0: Array | None, callback: Callback | None = None) -> Result:
+        """Minimize the convex loss in a ball; with "auto", that of the full AUC if its partial AUC is larger."""
+        solver = ProximalBundle(self.tol, self.max_iter)
+        result = solve_linear(solver, self.convex_loss, data, ball, w0, callback)
+        if self.loss != "auto" or self.window == (0.0, 1.0, 0.0):
+            return result
+        other = solve_linear(solver, PairwiseHinge(), data, ball, w0, callback)
+        return other if self.on_rows(data, other.w) > self.on_rows(data, result.w) else result
+
+    def _descend(self, data: TrainingSet, start: Array, callback: Callback | None) -> Result:
+        """Minimize the ramp loss from ``start``; return ``start`` if it has a larger partial AUC on the training rows.
+
+        For small ``C`` the penalty dominates, so that a lower objective can have a worse ranking.
+        """
+        low, high, floor = self.window
+        loss, penalty = PartialAUCRamp(low, high, min_tpr=floor), SquaredL2(self.C)
+        result = solve_linear(LBFGS(self.tol, self.max_iter), loss, data, penalty, start, callback)
+        if self.on_rows(data, result.w) >= self.on_rows(data, start):
+            return result
+        value = data.bind(loss).value_and_gradient(as_operator(data.X).matvec(start))[0]
+        objective = penalty.value(start) + penalty.C * value
+        trace = [progress._replace(objective=objective) for progress in result.trace]
+        return replace(result, w=start, objective=objective, trace=trace)
+
+    def on_rows(self, data: Any, w: Array) -> float:
+        """Return the partial AUC of weights on rows in memory or in shards."""
+        scores: Any = as_operator(data.X).matvec(w)
+        if isinstance(data, ShardedSet):
+            return data.score(self.measure, scores)
+        return self.measure.score(data.positive, scores, sample_weight=data.weight, pos_label=True)
+
+    def remedy(self, constrained: bool = False) -> str:
+        """Return the part of a warning that explains zero weights."""
+        if self.solver == "cutting_plane":
+            return f'{CUTTING_PLANE_REMEDY} Or use loss="auto".'
+        if self.loss in ("auto", "ramp"):
+            return "No feature separates the classes; check that the features vary."
+        other = 'solver="cutting_plane" with C chosen on held-out rows'
+        if self.loss == "hinge" and self.window[0] > 0:
+            return f'Zero weights are a stationary point of this loss, which is not convex. Use loss="auto" or {other}.'
+        other = "" if constrained else f"{other}, "
+        positives = "lowest positives" if self.window[2] > 0 else "positives"
+        return (
+            f"The optimum of this convex loss is at zero weights: in no direction is the mean of the {positives} above "
+            f'the mean of the negatives in the window. Use loss="auto", {other}widen the window, or raise a very '
+            "small C."
+        )
+
 
 # Linear classifier for the partial AUC.
 
 
-class PartialAUCClassifier(FitFilesMixin, NormConstraintMixin, MeasureMixin, LinearScoreClassifier):
+class PartialAUCClassifier(FitFilesMixin, MeasureMixin, LinearScoreClassifier):
     r"""Linear classifier that maximizes the area under the ROC curve in a range of rates.
 
     The range is given by two false-positive rates, a lower limit on the true-positive rate, or both.
@@ -61,11 +144,10 @@ class PartialAUCClassifier(FitFilesMixin, NormConstraintMixin, MeasureMixin, Lin
     loss : {"auto", "tight", "structural", "hinge", "ramp"}, default="auto"
         Loss to minimize:
 
-        - "auto": minimizes a bounded loss on the pairs in the window, starting from logistic regression or the full-AUC
-          solution, whichever has the larger partial AUC on the training rows. A penalty on the change of the scores
-          regularizes the fit towards this starting point. The fit cannot collapse to zero weights, and its partial AUC
-          on the training rows is at least that of the starting point. Features are standardized internally, so their
-          scale does not matter.
+        - "auto": minimizes a bounded loss on the pairs in the window, starting from logistic regression. A penalty on
+          the change of the scores regularizes the fit towards this starting point. The fit cannot collapse to zero
+          weights, and its partial AUC on the training rows is at least that of the starting point. Features are
+          standardized internally, so their scale does not matter.
         - "tight": :math:`\frac12|w|^2 + C R(w)` with the tight convex surrogate,
           :class:`~rocmax.losses.PartialAUCTight`.
         - "structural": the same with the looser :class:`~rocmax.losses.PartialAUCStructural`.
@@ -200,123 +282,106 @@ class PartialAUCClassifier(FitFilesMixin, NormConstraintMixin, MeasureMixin, Lin
                 f'{" for min_fpr > 0" if self.loss == "hinge" else ""}; use "auto", "tight" or "structural"'
             )
 
+    def _problem(self) -> WindowProblem:
+        window = (self.min_fpr, self.max_fpr, self.min_tpr)
+        return WindowProblem(window, self.loss, self.C, self.solver, self.tol, self.max_iter)
+
     def _remedy(self) -> str:
-        if self.solver == "cutting_plane":
-            return f'{CUTTING_PLANE_REMEDY} Or use loss="auto".'
-        if self.loss in ("auto", "ramp"):
-            return "No feature separates the classes; check that the features vary."
-        other = 'solver="cutting_plane" with C chosen on held-out rows'
-        if self.loss == "hinge" and self.min_fpr > 0:
-            return f'Zero weights are a stationary point of this loss, which is not convex. Use loss="auto" or {other}.'
-        other = f"{other}, " if self.constraint is None else ""
-        positives = "lowest positives" if self.min_tpr > 0 else "positives"
-        return (
-            f"The optimum of this convex loss is at zero weights: in no direction is the mean of the {positives} above "
-            f'the mean of the negatives in the window. Use loss="auto", {other}widen the window, or raise a very '
-            "small C."
-        )
+        return self._problem().remedy(self.constraint is not None)
 
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
-        if self.constraint is not None:
-            return self._minimize_constrained(data, w0, callback)
-        window = (self.min_fpr, self.max_fpr, self.min_tpr)
-        if self.loss == "auto":
-            kind: Any = WindowRefinement if isinstance(data, TrainingSet) else ShardedRefinement
-            refinement = kind(data, window, self.tol, self.max_iter)
-            result: Result = refinement.run(refinement.best_start(), self.C, w0, callback)
-            return result
-        solver, penalty = penalized_solver(self.solver, self.tol, self.max_iter), SquaredL2(self.C)
-        if self.loss in ("tight", "structural") or (self.solver == "cutting_plane" and self.min_fpr == 0):
-            return solve_linear(solver, self._convex_loss(), data, penalty, w0, callback)
-        if self.loss == "hinge" and w0 is not None and w0.any():
-            start = w0
-        else:
-            full = full_auc(data, penalty, penalized_solver(self.solver, self.tol, max(self.max_iter, 100)))
-            if not full.w.any():
-                return full
-            start = full.w
-        if self.loss == "hinge":
-            outer = CCCP(self.tol, self.max_iter, inner=solver)
-            return solve_linear(outer, PartialAUCHinge(*window), data, penalty, start, callback)
-        if w0 is not None and self._on_training_rows(data, w0) > self._on_training_rows(data, start):
-            start = w0
-        return self._descend(data, start, callback)
-
-    def _minimize_constrained(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
-        result = self._fit_constrained(self._convex_loss(), data, w0, callback)
-        if self.loss != "auto" or (self.min_fpr, self.max_fpr, self.min_tpr) == (0.0, 1.0, 0.0):
-            return result
-        other = self._fit_constrained(PairwiseHinge(), data, w0, callback)
-        better = self._on_training_rows(data, other.w) > self._on_training_rows(data, result.w)
-        return other if better else result
-
-    def _descend(self, data: TrainingSet, start: Array, callback: Callback | None) -> Result:
-        """Minimize the ramp loss from ``start``; return ``start`` if it has a larger partial AUC on the training rows.
-
-        For small ``C`` the penalty dominates, so that a lower objective can have a worse ranking.
-        """
-        loss, penalty = PartialAUCRamp(self.min_fpr, self.max_fpr, min_tpr=self.min_tpr), SquaredL2(self.C)
-        result = solve_linear(LBFGS(self.tol, self.max_iter), loss, data, penalty, start, callback)
-        if self._on_training_rows(data, result.w) >= self._on_training_rows(data, start):
-            return result
-        value = data.bind(loss).value_and_gradient(as_operator(data.X).matvec(start))[0]
-        objective = penalty.value(start) + penalty.C * value
-        trace = [progress._replace(objective=objective) for progress in result.trace]
-        return replace(result, w=start, objective=objective, trace=trace)
+        problem = self._problem()
+        if self.constraint is None or self.radius is None:
+            return problem.minimize(data, w0, callback)
+        ball = make_constraint(self.constraint, self.radius, self.l1_ratio, self.groups, data.X.shape[1])
+        return problem.minimize_in(ball, data, w0, callback)
 
     def _make_measure(self) -> Measure:
-        return PartialAUCMeasure(self.min_fpr, self.max_fpr, self.min_tpr)
-
-    def _convex_loss(self) -> Loss:
-        if self.loss == "structural":
-            return PartialAUCStructural(self.min_fpr, self.max_fpr, self.min_tpr)
-        return self._make_measure().convex_loss()
-
-    def _on_training_rows(self, data: Any, w: Array) -> float:
-        scores: Any = as_operator(data.X).matvec(w)
-        if isinstance(data, ShardedSet):
-            return data.score(self._make_measure(), scores)
-        return self._measure(data.positive, scores, data.weight, True)
+        return self._problem().measure
 
 
 # Linear classifier for the partial AUC with built-in cross-validation.
 
 
-# From this number of rows on, starting points on all rows are fitted less accurately, to guide the fits in the folds.
-# On few rows, the choice of a starting point can depend on their last digits, and time does not matter.
-_GUIDED_ROWS = 10_000
+# Weights of the losses of starting points, on standardized features. Losses on the window are dropped if they are
+# behind the best logistic regression in each of the first folds, or have zero weights in one of them.
+_LOGISTIC_CS, _TIGHT_CS, _HINGE_CS, _TRIAL = (0.01, 0.1, 1.0, 10.0), (0.01, 1.0, 100.0), (100.0,), 3
+
+
+@dataclass
+class Fold:
+    """One split: fit on the training rows, score on the held-out rows."""
+
+    data: TrainingSet
+    train: Index
+    test: Index
+    problem: WindowProblem
+
+    def starts(self, specs: list[tuple[str, float]]) -> tuple[list[float], list[Array]]:
+        """Return the held-out partial AUC and the weights of each starting point.
+
+        Zero weights score 0, not the partial AUC of a random ranking, which can exceed that of proper models.
+        """
+        fit = self._refinement()
+        kinds: dict[str, Callable[[float], Start]] = {
+            "logistic": fit.logistic_start,
+            "balanced": lambda C: fit.logistic_start(C, balanced=True),
+            "tight": fit.tight_start,
+            "hinge": fit.hinge_start,
+        }
+        found = [fit.weights(kinds[kind](C)) for kind, C in specs]
+        return self._scores(found, zero=0.0), found
+
+    def path(self, start: Array, Cs: Array) -> tuple[list[float], list[Array], int]:
+        """Return the held-out partial AUC and the weights along the path, and the largest number of iterations."""
+        refinement = self._refinement()
+        results = refinement.path(refinement.start_at(start), Cs)
+        models = [result.w for result in results]
+        return self._scores(models), models, max(result.n_iter for result in results)
+
+    def fits(self, Cs: Array) -> tuple[list[float], list[Result], list[Array]]:
+        """Return the held-out partial AUC, the result, and weights whose scores have unit standard deviation."""
+        part = self._part()
+        results = [replace(self.problem, C=float(C)).minimize(part) for C in Cs]
+        operator = as_operator(part.X)
+        units = [result.w / weighted_spread(operator.matvec(result.w), part.weight) for result in results]
+        return self._scores([result.w for result in results], zero=0.0), results, units
+
+    def _refinement(self) -> WindowRefinement:
+        return WindowRefinement(self._part(), self.problem.window, self.problem.tol, self.problem.max_iter)
+
+    def _part(self) -> TrainingSet:
+        weight = self.data.weight
+        return self.data._replace(
+            X=self.data.X[self.train],
+            positive=self.data.positive[self.train],
+            weight=None if weight is None else weight[self.train],
+        )
+
+    def _scores(self, models: list[Array], zero: float | None = None) -> list[float]:
+        """Return the held-out partial AUC of each model; ``zero``, if given, for zero weights."""
+        positive, operator = self.data.positive[self.test], as_operator(self.data.X[self.test])
+        weight = None if self.data.weight is None else self.data.weight[self.test]
+        return [
+            zero
+            if zero is not None and not w.any()
+            else self.problem.measure.score(positive, operator.matvec(w), sample_weight=weight, pos_label=True)
+            for w in models
+        ]
 
 
 class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
     r"""Partial-AUC classifier that selects the starting point and ``C`` by cross-validation.
 
     With ``loss="auto"``, the fit of ``PartialAUCClassifier(loss="auto")`` is run on the training part of each fold.
-    First, a number of starting points are fitted: logistic regression with and without balanced class weights, the
-    linear support vector machine, each with several regularization strengths, and the full AUC. Additional candidates
-    depend on few rows: the tight convex loss, minimized by Algorithm 1 of Narasimhan and Agarwal, which stops early,
-    for ``min_fpr > 0`` the hinge loss on the window, and logistic regressions for clusters of similar positives (two,
-    three and four clusters by k-means, if there are enough positives): in a narrow window, the best linear score may
-    detect only one cluster. Such a candidate is dropped if it has zero weights in a fold, if it is far behind the best
-    of the other starting points in the first fold, behind it in each of the first three folds, or behind it by more
-    than one standard error after half of the folds; it is used only if its models are similar in all folds. The other
-    starting points are dropped if they are behind the best by more than two standard errors after half of the folds.
-    The starting points whose partial AUC on the held-out rows is within half a standard error of the best are averaged.
-    Candidates for clusters that are better on the held-out rows than all others are averaged separately. Their mean is
-    used if the resulting score is higher by more than two standard errors.
-
-    With ``min_tpr > 0`` all clusters have to be detected, so there are no candidates for single clusters. The held-out
-    scores depend on few positives and hardly rank the starting points. Therefore the tight loss is not dropped early.
-    It counts as much as all other starting points together, and twice as much if its best one is better than the best
-    of the others; it is left out if it is behind by more than one and a half standard errors.
-
-    From this mean, models are fitted along a path of values of ``C``, each initialized with the previous solution.
-    ``C = 0``, the starting point, is always part of the path. The models within one standard error of the best are
-    averaged, excluding values of ``C`` larger than the best, to reduce overfitting. The standard errors are those of
-    the paired difference to the best over the folds. Finally, the models of all folds are averaged.
-
-    Models are averaged rather than selected because the partial AUC depends on few rows: the held-out scores can
-    identify bad candidates, but cannot reliably rank the good ones. The mean of linear scores with unit standard
-    deviation is again a linear score, with less variance.
+    First, candidates for the starting point are fitted: logistic regression with and without balanced class weights,
+    with several regularization strengths; the tight convex loss, minimized by Algorithm 1 of Narasimhan and Agarwal,
+    which stops early; and for ``min_fpr > 0`` the hinge loss on the window. The losses on the window depend on few
+    rows. They are dropped if they are behind the best logistic regression in each of the first three folds, or have
+    zero weights in one of them. From the candidate with the best mean partial AUC on the held-out rows, models are
+    fitted along a path of values of ``C``, each initialized with the previous solution. ``C = 0``, the starting point,
+    is always part of the path. The models of all folds with the best ``C`` are averaged: the mean of linear scores with
+    unit standard deviation is again a linear score, with less variance.
 
     With another loss, :class:`PartialAUCClassifier` is fitted for each ``C`` on the training part of each fold. The
     value of ``C`` with the best mean partial AUC on the held-out rows is selected, and its models of all folds are
@@ -355,17 +420,14 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         Value of ``C`` with the best mean held-out score, the smallest of ties; 0 is the starting point.
     Cs_ : ndarray of shape (n_values,)
         All values of ``C``, in ascending order; with ``loss="auto"``, starting with 0.
-    averaged_Cs_ : ndarray
-        Values of ``C`` whose models were averaged; the last is ``C_``.
     scores_ : ndarray of shape (n_folds, n_values)
         Partial AUC of the held-out rows along the path.
-    starts_ : list of str
-        Starting points that were averaged: "logistic", "balanced" (logistic regression with balanced class weights),
-        "svc", "auc", "tight", "hinge" or "group 1 of 2", with the weight of the loss on standardized features, such as
-        "logistic, C=0.1". Empty if ``loss`` is not "auto".
-    start_scores_ : dict
-        Mean held-out partial AUC of each starting point, over the folds in which it was fitted. Empty if ``loss`` is
+    start_ : str
+        The starting point: "logistic", "balanced" (logistic regression with balanced class weights), "tight" or
+        "hinge", with the weight of the loss on standardized features, such as "logistic, C=0.1". Empty if ``loss`` is
         not "auto".
+    start_scores_ : dict
+        Mean held-out partial AUC of each candidate for the starting point. Empty if ``loss`` is not "auto".
     coef_
     intercept_ : ndarray of shape (1,)
         Minus the lowest threshold whose false-positive rate on the training rows is at most ``max_fpr``. With
@@ -477,82 +539,96 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         for value in self.Cs:
             check_number("each of Cs", value, above=0.0)
 
-    def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
-        window, Cs = (self.min_fpr, self.max_fpr, self.min_tpr), np.unique(np.asarray(self.Cs, dtype=np.float64))
-        folds = [Fold(data, *split, window, self.tol, self.max_iter) for split in self._splits(data)]
+    def _fit_to(self, data: TrainingSet) -> None:
+        """Fit the models of the folds, and keep the mean of the best ones."""
+        folds = [Fold(data, *split, self._problem()) for split in self._splits(data)]
+        Cs = np.unique(np.asarray(self.Cs, dtype=np.float64))
+        w = self._fit_path(folds, Cs) if self.loss == "auto" else self._fit_each(folds, Cs)
+        callback = self._progress()
+        if callback is not None:
+            callback(Progress(self.objective_, self.objective_ - self.dual_gap_, 1))
+        if self.loss == "auto" and not w.any():
+            self._warn_collapsed()
+        self._keep_weights(w, self._threshold(data, self._joined_scores(data, w)), data)
+        if w.any():
+            self._warn_if_constant(data.X, lambda rows: as_operator(rows).matvec(w))
+
+    def _fit_path(self, folds: list[Fold], Cs: Array) -> Array:
+        """Choose the starting point, then the value of ``C``; return the mean of the models of the folds."""
         parallel = Parallel(n_jobs=self.n_jobs)
-        if self.loss != "auto":
-            return self._best_fits(parallel, folds, Cs, callback)
-        trials = self._trials(parallel, folds, data)
-        self.start_scores_ = trials.means()
-        # Above a true-positive rate, held-out scores depend on few positives and hardly rank the starting points.
-        choices = trials.choices(data, with_tight=self.min_tpr > 0)
-        routes = [Route(starts, parallel, folds, trials.weights, Cs) for starts in choices]
-        route = routes[-1] if clearly_above(routes[-1].best_scores, routes[0].best_scores) else routes[0]
-        self.starts_ = [f"{spec.kind}, C={spec.C:g}" for spec in (trials.specs[k] for k in np.unique(route.starts))]
-        self.Cs_, self.scores_ = np.concatenate([[0.0], Cs]), route.scores
-        self.C_, self.averaged_Cs_ = float(self.Cs_[route.best]), self.Cs_[route.averaged]
-        w = route.model()
-        loss = self._make_measure().soft_loss(STEP).bind(data.positive, data.weight)
-        objective = loss.value_and_gradient(as_operator(data.X).matvec(w))[0]
-        trace = [Progress(objective, np.nan, 1)]
-        if callback is not None:
-            callback(trace[0])
-        message = f"mean of the starting points {self.starts_} and of C={self.averaged_Cs_.tolist()}"
-        return Result(w, objective, np.nan, route.n_iter, True, message, trace)
+        starts = self._fit_starts(parallel, folds)
+        begun = counted("path over C, fold", list(zip(folds, starts, strict=True)))
+        paths = parallel(delayed(Fold.path)(fold, start, Cs) for fold, start in begun)
+        self.Cs_, best = np.concatenate([[0.0], Cs]), self._choose([scores for scores, _, _ in paths])
+        self.C_, self.n_iter_ = float(self.Cs_[best]), max(n_iter for _, _, n_iter in paths)
+        w: Array = np.mean([models[best] for _, models, _ in paths], axis=0)
+        data = folds[0].data
+        loss = self._make_measure().soft_loss(RULES.step).bind(data.positive, data.weight)
+        self.objective_, self.dual_gap_ = loss.value_and_gradient(as_operator(data.X).matvec(w))[0], np.nan
+        return w
 
-    def _trials(self, parallel: Parallel, folds: list[Fold], data: TrainingSet) -> StartTrials:
-        """Fit the starting points in the folds."""
-        whole = WindowRefinement(data, folds[0].window, self.tol, self.max_iter)
-        whole.is_guide = data.X.shape[0] >= _GUIDED_ROWS
-        # Clusters of positives are for models that detect one of them; above a true-positive rate, all count.
-        groups = whole.groups() if self.min_tpr == 0 else {}
-        of_groups = group_specs(groups)
-        for spec in (*CLASSIFIERS, *of_groups):
-            whole.start_of(spec, groups)
-        trials = StartTrials(parallel, folds, groups, whole.solutions)
-        trials.add(SAFE, race=self.min_tpr == 0)
-        if self.min_tpr > 0:
-            trials.add(TIGHT_ABOVE)
-        trials.add_promising([*(TIGHT if self.min_tpr == 0 else ()), *(HINGE if self.min_fpr > 0 else ()), *of_groups])
-        return trials
+    def _fit_starts(self, parallel: Parallel, folds: list[Fold]) -> list[Array]:
+        """Fit candidates for the starting point; return the weights of the best one in each fold."""
 
-    def _best_fits(self, parallel: Parallel, folds: list[Fold], Cs: Array, callback: Callback | None) -> Result:
+        def fitted(folds: list[Fold], specs: list[tuple[str, float]]) -> dict[tuple[str, float], Any]:
+            text = f"{len(specs)} starting points, fold"
+            found = parallel(delayed(Fold.starts)(fold, specs) for fold in counted(text, folds))
+            return {spec: [(scores[k], weights[k]) for scores, weights in found] for k, spec in enumerate(specs)}
+
+        def mean(spec: tuple[str, float]) -> float:
+            return float(np.mean([score for score, _ in starts[spec]]))
+
+        starts = fitted(folds, [(kind, C) for kind in ("logistic", "balanced") for C in _LOGISTIC_CS])
+        best = max(starts, key=mean)
+        # Losses on the window depend on few rows and can collapse; most of these fits are far behind.
+        risky = [*(("tight", C) for C in _TIGHT_CS), *(("hinge", C) for C in _HINGE_CS if self.min_fpr > 0)]
+        trial = fitted(folds[:_TRIAL], risky)
+        ahead = [
+            spec
+            for spec, fits in trial.items()
+            if all(w.any() for _, w in fits)
+            and any(score >= least for (score, _), (least, _) in zip(fits, starts[best], strict=False))
+        ]
+        if ahead:
+            rest = fitted(folds[_TRIAL:], ahead)
+            starts.update({spec: trial[spec] + rest[spec] for spec in ahead})
+            best = max(starts, key=mean)
+        self.start_scores_ = {f"{kind}, C={C:g}": mean((kind, C)) for kind, C in starts}
+        self.start_ = f"{best[0]}, C={best[1]:g}"
+        return [w for _, w in starts[best]]
+
+    def _fit_each(self, folds: list[Fold], Cs: Array) -> Array:
         """Fit the given loss for each ``C`` in each fold; return the mean of the models of the best ``C``."""
-        models = [self._classifier(float(C)) for C in Cs]
-        fitted = parallel(delayed(Fold.fits)(fold, models) for fold in counted("fold", folds))
-        self.Cs_, self.scores_ = Cs, np.array([scores for scores, _, _ in fitted])
-        best = int(np.argmax(self.scores_.mean(axis=0)))
-        self.C_, self.averaged_Cs_ = float(Cs[best]), Cs[best : best + 1]
-        self.starts_, self.start_scores_ = [], {}
-        result = mean_result([(results[best], spreads[best]) for _, results, spreads in fitted])
-        if callback is not None:
-            callback(result.trace[0])
-        n_iter = max(each.n_iter for _, results, _ in fitted for each in results)
-        return replace(result, n_iter=n_iter, message=f"C={self.C_:g}: {result.message}")
+        fitted = Parallel(n_jobs=self.n_jobs)(delayed(Fold.fits)(fold, Cs) for fold in counted("fold", folds))
+        self.Cs_, best = Cs, self._choose([scores for scores, _, _ in fitted])
+        self.C_, self.start_, self.start_scores_ = float(Cs[best]), "", {}
+        self.n_iter_ = max(each.n_iter for _, results, _ in fitted for each in results)
+        chosen = [results[best] for _, results, _ in fitted]
+        self.objective_ = float(np.mean([result.objective for result in chosen]))
+        self.dual_gap_ = float(np.mean([result.gap for result in chosen]))
+        w: Array = chosen[0].w if len(folds) == 1 else np.mean([units[best] for _, _, units in fitted], axis=0)
+        # The fit of a fold that did not converge, if there is one, explains the state of the mean.
+        state = min(chosen, key=lambda result: result.converged)
+        self._warn(replace(state, w=w, message=f"C={self.C_:g}: {state.message}"))
+        return w
 
-    def _classifier(self, C: float) -> PartialAUCClassifier:
-        shared = {name: getattr(self, name) for name in ("min_tpr", "solver", "tol", "max_iter")}
-        return PartialAUCClassifier(self.min_fpr, self.max_fpr, self.loss, C=C, **shared)
+    def _choose(self, scores: list[list[float]]) -> int:
+        self.scores_ = np.array(scores)
+        return int(np.argmax(self.scores_.mean(axis=0)))
+
+    def _problem(self) -> WindowProblem:
+        window = (self.min_fpr, self.max_fpr, self.min_tpr)
+        return WindowProblem(window, self.loss, 1.0, self.solver, self.tol, self.max_iter)
 
     def _remedy(self) -> str:
-        return self._classifier(1.0)._remedy()
+        return self._problem().remedy()
 
     def _make_measure(self) -> Measure:
-        return PartialAUCMeasure(self.min_fpr, self.max_fpr, self.min_tpr)
+        return self._problem().measure
 
     def _splits(self, data: TrainingSet) -> list[Split]:
         """Return training and held-out rows, as indices of the rows with non-zero weight."""
         if self.cv is None:
-            rarest = int(min(data.positive.sum(), (~data.positive).sum()))
-            if rarest < 2:
-                raise ValueError(
-                    f"each class must have at least two rows for cross-validation; got {rarest} of one class"
-                )
             rng = random_source(self.random_state)
-            if data.groups is not None:
-                return group_folds(data, 5, rng, n_repeats=2)
-            folds = RepeatedStratifiedKFold(n_splits=min(5, rarest), n_repeats=2, random_state=rng)
-            with CHECKING:
-                return list(folds.split(data.X, data.positive))
+            return check_splits(folds(data.positive, 5, rng, data.kept_groups, n_repeats=2), data)
         return given_splits(data, self.cv)

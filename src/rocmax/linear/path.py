@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from sklearn.exceptions import ConvergenceWarning
 
-from rocmax._support import Array
+from rocmax._support import Array, stack_level
 from rocmax._validation import (
     TrainingSet,
     check_choice,
@@ -22,13 +22,10 @@ from rocmax._validation import (
     towards,
 )
 from rocmax.linear.base import CONSTRAINTS, make_constraint
-from rocmax.linear.partial_auc import PartialAUCClassifier
+from rocmax.linear.partial_auc import PartialAUCClassifier, WindowProblem
 from rocmax.losses import PartialAUCTight
-from rocmax.metrics import partial_auc_score
+from rocmax.measures import PartialAUCMeasure
 from rocmax.operators import as_operator
-
-# Default radii, relative to the radius at which the linear approximation of the loss at zero weights is zero.
-_SMALLEST, _LARGEST = 0.05, 20.0
 
 
 @dataclass(frozen=True)
@@ -97,18 +94,9 @@ class PartialAUCPath:
         index = positive_index(self.classes, self.pos_label)
         operator = as_operator(X if hasattr(X, "dtype") else np.asarray(X, dtype=np.float64))
 
-        def measure(w: Array) -> float:
-            return partial_auc_score(
-                y,
-                towards(operator.matvec(w), index),
-                min_fpr=self.min_fpr,
-                max_fpr=self.max_fpr,
-                min_tpr=self.min_tpr,
-                sample_weight=sample_weight,
-                pos_label=self.classes[index],
-            )
-
-        return np.array([measure(w) for w in self.coefs])
+        measure = PartialAUCMeasure(self.min_fpr, self.max_fpr, self.min_tpr)
+        shared = {"sample_weight": sample_weight, "pos_label": self.classes[index]}
+        return np.array([measure.score(y, towards(operator.matvec(w), index), **shared) for w in self.coefs])
 
 
 def partial_auc_path(
@@ -203,23 +191,26 @@ def _walk(model: PartialAUCClassifier, constraint: str, data: TrainingSet, grid:
     d = data.X.shape[1]
     zero = np.zeros(d)
     at_zero = _tight(model, data).value_and_gradient(np.zeros(data.positive.size))[0]
-    rows = [(0.0, zero, 0, model._on_training_rows(data, zero), at_zero, 0.0)]
+    problem = WindowProblem(
+        (model.min_fpr, model.max_fpr, model.min_tpr), model.loss, model.C, model.solver, model.tol, model.max_iter
+    )
+    rows = [(0.0, zero, 0, problem.on_rows(data, zero), at_zero, 0.0)]
     w, missed = zero, []
     for radius in grid:
         ball = make_constraint(constraint, radius, model.l1_ratio, model.groups, d)
-        result = model.set_params(radius=float(radius))._minimize(data, w, None)
+        result = problem.minimize_in(ball, data, w)
         w = result.w
         missed += [] if result.converged else [float(radius)]
-        rows.append((radius, w, ball.n_used(w), model._on_training_rows(data, w), result.objective, result.gap))
+        rows.append((radius, w, ball.n_used(w), problem.on_rows(data, w), result.objective, result.gap))
     radii, coefs, used, scores, objectives, gaps = map(np.array, zip(*rows, strict=True))
     if missed:
         text = (
             f"partial_auc_path: {len(missed)} fits did not reach tol={model.tol:g}, the first at radius {missed[0]:.3g}"
         )
-        warnings.warn(f"{text}; raise max_iter or tol", ConvergenceWarning, stacklevel=3)
+        warnings.warn(f"{text}; raise max_iter or tol", ConvergenceWarning, stacklevel=stack_level())
     if not coefs.any():
-        text = f"partial_auc_path collapsed: all weights are zero at every radius. {model._remedy()}"
-        warnings.warn(text, ConvergenceWarning, stacklevel=3)
+        text = f"partial_auc_path collapsed: all weights are zero at every radius. {problem.remedy(constrained=True)}"
+        warnings.warn(text, ConvergenceWarning, stacklevel=stack_level())
     sign = direction(data.positive_index)
     return PartialAUCPath(
         radii=radii,
@@ -255,12 +246,12 @@ def _default_radii(model: PartialAUCClassifier, constraint: str, data: TrainingS
     value, coefficients = _tight(model, data).value_and_gradient(np.zeros(data.positive.size))
     slope = as_operator(data.X).rmatvec(coefficients)
     if not slope.any():
-        return np.geomspace(_SMALLEST, _LARGEST, n_radii)
+        return np.geomspace(0.05, 20.0, n_radii)
 
     def excess(log_radius: float) -> float:
         ball = make_constraint(constraint, float(np.exp(log_radius)), model.l1_ratio, model.groups, slope.size)
         return float(np.log(ball.support(-slope) / value))
 
     unit = np.exp(brentq(excess, -60.0, 60.0, xtol=1e-6))
-    result: Array = unit * np.geomspace(_SMALLEST, _LARGEST, n_radii)
+    result: Array = unit * np.geomspace(0.05, 20.0, n_radii)
     return result

@@ -2,7 +2,7 @@
 
 scikit-learn's estimators give the same weights, but emit convergence warnings, which are irrelevant for a starting
 point. Python can suppress a warning only for the whole process, including other threads. Moreover, a fit can begin at
-the solution of a similar problem: another regularization strength, or all rows instead of those of a fold.
+the solution with another regularization strength.
 
 The cost of a row under a convex surrogate grows with its distance from the correct side. A few distant negatives can
 dominate the loss, and the optimum can be at zero weights. A bounded loss does not have this problem, but it has local
@@ -13,43 +13,65 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg, sparse
 from scipy.optimize import minimize
-from sklearn.cluster import KMeans
-from sklearn.utils.extmath import row_norms
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from rocmax._support import Array, Bools, Index
-from rocmax._validation import CHECKING, TrainingSet
-from rocmax._window import window_end
-from rocmax.linear.base import MANY_ROWS, start_solver
-from rocmax.losses import Loss, PartialAUCHinge
-from rocmax.losses.binned import blocks
+from rocmax._rounding import window_end
+from rocmax._support import Array, Bools
+from rocmax._validation import TrainingSet
+from rocmax.losses import Loss, PairwiseHinge, PartialAUCHinge
 from rocmax.losses.bounded import Anchored
-from rocmax.measures import Measure, PartialAUCMeasure, ROCAUCMeasure
-from rocmax.operators import FAR, RotatedOperator, StandardizedOperator
+from rocmax.losses.ranks import blocks
+from rocmax.measures import Measure, PartialAUCMeasure
+from rocmax.operators import FAR, StandardizedOperator, column_scale
 from rocmax.penalties import SquaredL2, Unpenalized
-from rocmax.solvers import LBFGS, Callback, Progress, Result
-
-# Means, standard deviations and correlations of features, without a standardized copy of the rows.
+from rocmax.solvers import CCCP, LBFGS, Callback, CuttingPlane, Progress, Result, SmoothedNewton
 
 
-# Largest number of features for matrices of pairs of features.
-MAX_SQUARE = 300
-# Rows per feature from which such a matrix is estimated, and the least number of values in these rows.
-_ROWS_PER_FEATURE, _FEWEST_VALUES = 100, 1 << 18
+@dataclass(frozen=True)
+class RefinementRules:
+    """Tuned numbers of the default method; ``benchmarks/results/ablation.md`` has what its mechanisms gain."""
+
+    # Width of the step of the partial-AUC loss, in standard deviations of the scores of the starting point. Wider steps
+    # are closer to the convex losses; narrower steps have a non-zero gradient for fewer pairs.
+    step: float = 0.25
+    # Factor between the number of examples per feature and the inverse weight of the penalty at C = 1.
+    trust: float = 0.1
+    # Tolerance of the minimization, as a multiple of ``tol``; and of logistic regression, on few rows and from a number
+    # of rows on, where the sampling error is larger than the tolerance.
+    accuracy: float = 0.01
+    start_accuracy: float = 1e-3
+    start_accuracy_on_many_rows: float = 0.1
+    many_rows: int = 10_000
+    # Starting points are fitted to this part of the rows, or to this number of rows, in all or per feature, if that is
+    # more; to all rows if the part would have more than every third row.
+    part: float = 0.1
+    part_rows: int = 10_000
+    rows_per_feature: int = 100
+    least_step: int = 3
+    # Largest number of features for a Hessian, and least number of values in the rows from which it is estimated.
+    most_features: int = 300
+    values: int = 1 << 18
+    # A Newton step with the Hessian of a sample of the rows should reduce the gradient to this part; after this number
+    # of steps with less progress, it is not used any more. The fit ends after this number of steps in a row that do not
+    # halve the gradient.
+    contraction: float = 0.2
+    most_poor: int = 4
+    most_stalled: int = 10
+
+
+RULES = RefinementRules()
 # Numbers in a block of rows that is processed at a time, so that copies stay in the cache.
 _BLOCK = 1 << 17
-# Share of stored values above which a dense matrix takes less memory than a sparse one, 8 against 12 bytes for each.
-_FULL = 2 / 3
-# Part of the mean variance that is added to the diagonal of a covariance matrix before it is inverted.
-_RIDGE = 0.1
+
+
+# Means, standard deviations and moments of features, without a standardized copy of the rows.
 
 
 def standardized(X: Any, weight: Array | None) -> StandardizedOperator:
@@ -57,13 +79,6 @@ def standardized(X: Any, weight: Array | None) -> StandardizedOperator:
 
     Sparse rows of which most values are stored are made dense if a column is far from zero: without centering, the
     mean would hide the differences between the rows.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        The rows.
-    weight : ndarray of shape (n_samples,), default=None
-        Sample weights.
     """
     given = weight
     if sparse.issparse(X):
@@ -73,14 +88,13 @@ def standardized(X: Any, weight: Array | None) -> StandardizedOperator:
         mean, variance = mean_variance_axis(X.tocsr(), axis=0, weights=weight)
     else:
         mean, variance = _moments(X, weight)
-    spread = np.sqrt(variance.astype(np.float64))
-    # As in scikit-learn's StandardScaler.
-    constant = spread <= 10 * np.finfo(np.float64).eps * np.abs(mean)
-    is_far = bool((np.abs(mean) > FAR * spread)[~constant].any())
-    if sparse.issparse(X) and is_far and X.nnz >= _FULL * X.shape[0] * X.shape[1]:
+    scale = column_scale(mean, variance.astype(np.float64))
+    is_far = bool((np.abs(mean) > FAR * scale)[scale > 0].any())
+    # A dense value takes 8 bytes, a stored one of a sparse matrix 12.
+    if sparse.issparse(X) and is_far and 12 * X.nnz >= 8 * X.shape[0] * X.shape[1]:
         return standardized(X.toarray(), given)
     shift = np.zeros(X.shape[1]) if sparse.issparse(X) else mean
-    return StandardizedOperator(X, shift, np.where(constant, 0.0, spread))
+    return StandardizedOperator(X, shift, scale)
 
 
 def _moments(X: Any, weight: Array | None) -> tuple[Array, Array]:
@@ -110,50 +124,25 @@ def weighted_spread(scores: Array, weight: Array | None) -> float:
 
 
 class RowSample:
-    """Standardized rows at equal distances, from which matrices of pairs of features are estimated.
+    """Standardized rows at equal distances, from which matrices of pairs of features are estimated."""
 
-    Parameters
-    ----------
-    operator : StandardizedOperator
-        All rows.
-    weight : ndarray of shape (n_samples,), default=None
-        Sample weights.
-    step : int, default=None
-        Distance between the rows; None takes enough rows for an estimate.
-    """
-
-    def __init__(self, operator: StandardizedOperator, weight: Array | None = None, step: int | None = None) -> None:
+    def __init__(self, operator: StandardizedOperator, weight: Array | None = None) -> None:
         n_rows, n_features = operator.shape
-        if step is None:
-            step = max(1, n_rows // max(_FEWEST_VALUES // n_features, _ROWS_PER_FEATURE * n_features))
+        step = max(1, n_rows // max(RULES.values // n_features, RULES.rows_per_feature * n_features))
         self.index = slice(None, None, step)
-        self._X = operator.rows(self.index)
-        self._weight = np.ones(self._X.shape[0]) if weight is None else weight[self.index]
-        # A feature that is constant in most of the rows may be constant in the sample. Its variance in all rows is 1.
-        self._missing = np.maximum(1.0 - np.diag(self.covariance), 0.0) if step > 1 else np.zeros(n_features)
+        self._X, self._missing = operator.rows(self.index), np.zeros(n_features)
+        if step > 1:
+            # A feature that is constant in most of the rows may be constant in the sample. Its variance is 1.
+            share = np.ones(self._X.shape[0]) if weight is None else weight[self.index]
+            moments = self._sums(share / share.sum())
+            self._missing = np.maximum(1.0 - (np.diag(moments)[:-1] - moments[-1, :-1] ** 2), 0.0)
 
     def moments(self, share: Array, factor: Array) -> Array:
-        """Return an estimate of the sum of ``share factor [x, 1] [x, 1]'`` over all rows.
-
-        Parameters
-        ----------
-        share : ndarray of shape (n_samples,)
-            Weights of all rows.
-        factor : ndarray of shape (n_sample_rows,)
-            Further factors of the rows of the sample.
-        """
+        """Estimate the sum of ``share factor [x, 1] [x, 1]'`` over all rows; ``factor`` is for the sample."""
         part = share[self.index]
         part = part * (share.sum() / part.sum()) * factor
         result = self._sums(part)
         result[np.diag_indices_from(result)] += part.sum() * np.append(self._missing, 0.0)
-        return result
-
-    @cached_property
-    def covariance(self) -> Array:
-        """Covariance matrix of the features."""
-        moments = self._sums(self._weight / self._weight.sum())
-        mean = moments[-1, :-1]
-        result: Array = moments[:-1, :-1] - np.outer(mean, mean)
         return result
 
     def _sums(self, weight: Array) -> Array:
@@ -170,19 +159,6 @@ class RowSample:
             result[-1, :-1] += scaled.T @ part.ravel()
         result[:-1, -1] = result[-1, :-1]
         result[-1, -1] = weight.sum()
-        return result
-
-    def whitening(self) -> Array:
-        """Return a matrix ``P`` so that the features ``X P`` are almost uncorrelated."""
-        covariance = self.covariance.copy()
-        size = len(covariance)
-        covariance[np.diag_indices(size)] += self._missing + _RIDGE * max(float(covariance.trace()) / size, 1e-300)
-        try:
-            root = linalg.cholesky(covariance, lower=True)
-        except linalg.LinAlgError:
-            # Sparse columns far from zero are not centered, so that the covariance is mostly rounding error.
-            return np.eye(size)
-        result: Array = linalg.solve_triangular(root, np.eye(size), lower=True).T
         return result
 
 
@@ -208,129 +184,17 @@ def top_rows(scores: Array, positive: Bools, weight: Array | None, max_fpr: floa
     return np.append(labels, [True, False]), np.append(scores[used], [lowest - 1.0] * 2), copies
 
 
-# Clusters of similar positives: in a narrow window, the best linear score may detect only one of the clusters.
+# Logistic regression, the starting point.
 
 
-Labels = NDArray[np.intp]
+class LogisticProblem:
+    """Objective of ``LogisticRegression(C=C)``, a mean over rows of non-zero weight; the intercept is the last weight.
 
-# Numbers of clusters to try.
-SIZES = (2, 3, 4)
-# Minimum mean number of positives per cluster: a starting point fitted to fewer rows is mostly noise.
-_FEWEST = 50
-# Relative distance, in units of the largest row norm, below which k-means cannot distinguish rows: it uses squares.
-_SAME = 1e-6
-
-
-def group(rows: Any, positive: Bools, weight: Array | None) -> list[Labels]:
-    """Cluster the positives by k-means, once for each number of clusters for which there are enough positives.
-
-    Parameters
-    ----------
-    rows : ndarray or CSR matrix of shape (n_positives, n_features)
-        Standardized rows of the positives.
-    positive : ndarray of bool
-        Mask of the positive rows.
-    weight : ndarray, default=None
-        Sample weights.
-
-    Returns
-    -------
-    list of ndarray of shape (n_samples,)
-        Cluster label of each row, -1 for negatives.
-    """
-    sizes = [size for size in SIZES if positive.sum() >= _FEWEST * size]
-    return [_grouped(rows, positive, weight, KMeans(size, n_init=3, random_state=0)) for size in sizes]
-
-
-def regroup(rows: Any, positive: Bools, weight: Array | None, labels: Labels, size: int) -> Labels:
-    """Cluster a subset of the rows again, initialized with the clusters of all rows.
-
-    The labels of the clusters are preserved. Rows outside the subset affect only the initialization. If a cluster has
-    no rows in the subset, the labels are returned unchanged.
-    """
-    members = [labels[positive] == k for k in range(size)]
-    if not all(rows_of.any() for rows_of in members):
-        return labels
-    centers = np.vstack([np.asarray(rows[rows_of].mean(axis=0)).ravel() for rows_of in members])
-    return _grouped(rows, positive, weight, KMeans(size, init=centers, n_init=1, random_state=0))
-
-
-def _grouped(rows: Any, positive: Bools, weight: Array | None, model: KMeans) -> Labels:
-    labels = np.full(positive.size, -1, dtype=np.intp)
-    distinct = _distinct(rows)
-    if distinct.max() + 1 < model.n_clusters:
-        # Each distinct row is a cluster. The remaining clusters are empty and have no starting point.
-        labels[positive] = distinct
-    else:
-        with CHECKING:
-            labels[positive] = model.fit_predict(rows, sample_weight=None if weight is None else weight[positive])
-    return labels
-
-
-def _distinct(rows: Any) -> Labels:
-    """Return labels that are equal for equal rows, based on their projections on a random direction."""
-    direction = np.random.RandomState(0).standard_normal(rows.shape[1])
-    places = np.asarray(rows @ (direction / np.linalg.norm(direction)))
-    order = np.argsort(places, kind="stable")
-    longest = np.sqrt(row_norms(rows, squared=True).max())
-    numbers = np.empty(places.size, dtype=np.intp)
-    numbers[order] = np.append(0, np.cumsum(np.diff(places[order]) > _SAME * longest))
-    return numbers
-
-
-# Linear classifiers used as starting points: logistic regression and the SVM with squared hinge loss.
-
-
-# A Newton step with the Hessian of an earlier point or of other rows should reduce the gradient to this part.
-_CONTRACTION = 0.2
-# Number of new Hessians with less progress, after which a Hessian from a sample of the rows is not used any more.
-_MOST_POOR = 4
-# Number of steps in a row that do not halve the gradient, after which the minimization ends.
-_MOST_STALLED = 10
-
-
-class Solution(NamedTuple):
-    """Weights of standardized features, followed by the intercept, and the Hessian of the mean loss, if computed."""
-
-    v: Array
-    hessian: Array | None = None
-
-
-Solutions = dict[tuple[str, float], Solution]
-
-
-class StartSpec(NamedTuple):
-    """Starting point: kind, weight of the loss, and for a cluster of positives, its number and how many there are."""
-
-    kind: str
-    C: float
-    group: int = 0
-    n_groups: int = 0
-
-
-class StartProblem:
-    """Penalized mean loss of a linear classifier.
-
-    Parameters
-    ----------
-    kind : {"logistic", "balanced", "svc"}
-        The objective of ``LogisticRegression(C=C)``, ``LogisticRegression(C=C, class_weight="balanced")`` or
-        ``LinearSVC(C=C)``.
-    operator : StandardizedOperator
-        Standardized rows.
-    positive : ndarray of bool
-        Mask of the positive rows.
-    weight : ndarray, default=None
-        Sample weights; rows of weight zero are ignored.
-    C : float
-        Weight of the loss.
-    sample : RowSample, default=None
-        Rows to estimate the Hessian; None if there are too many features.
+    Without a ``sample``, because there are too many features, the problem has no Hessian.
     """
 
     def __init__(
         self,
-        kind: str,
         operator: StandardizedOperator,
         positive: Bools,
         weight: Array | None,
@@ -340,14 +204,8 @@ class StartProblem:
         self._operator, self._sample, self._side = operator, sample, np.where(positive, 1.0, -1.0)
         weight = np.ones(positive.size) if weight is None else weight
         total = float(weight.sum())
-        share = weight / total
-        if kind == "balanced":
-            share = share / (2.0 * np.where(positive, share[positive].sum(), share[~positive].sum()))
-        self._share = share
-        # LinearSVC penalizes the intercept like the weight of a constant feature; LogisticRegression does not.
-        self.ridge = np.full(operator.shape[1] + 1, 1.0 / (C * total))
-        self.ridge[-1] *= kind == "svc"
-        self._loss = SquaredHinge if kind == "svc" else Logistic
+        self._share = weight / total
+        self.ridge = np.append(np.full(operator.shape[1], 1.0 / (C * total)), 0.0)
         # Point of the last gradient, and the margins of the sample there: a Hessian usually follows at the same point.
         self._last: tuple[Array, Array] | None = None
 
@@ -372,7 +230,8 @@ class StartProblem:
     def value_and_gradient(self, v: Array) -> tuple[float, Array]:
         """Return value and gradient."""
         margin = self._margin(v)
-        return float(self._share @ self._loss.value(margin) + 0.5 * self.ridge @ v**2), self._gradient(v, margin)
+        value = np.log1p(np.exp(-np.abs(margin))) - np.minimum(margin, 0.0)
+        return float(self._share @ value + 0.5 * self.ridge @ v**2), self._gradient(v, margin)
 
     def hessian(self, v: Array) -> Array:
         """Return the Hessian of the mean loss without the penalty, from a sample of the rows."""
@@ -380,7 +239,8 @@ class StartProblem:
         assert sample is not None
         last = self._last
         margin = last[1] if last is not None and last[0] is v else self._margin(v)[sample.index]
-        return sample.moments(self._share, self._loss.curvature(margin))
+        small = np.exp(-np.abs(margin))
+        return sample.moments(self._share, small / (1.0 + small) ** 2)
 
     def _margin(self, v: Array) -> Array:
         margin = self._operator.matvec(v[:-1])
@@ -389,32 +249,42 @@ class StartProblem:
         return margin
 
     def _gradient(self, v: Array, margin: Array) -> Array:
-        coefficients = self._loss.slope(margin)
+        small = np.exp(-np.abs(margin))
+        coefficients = -np.where(margin >= 0, small, 1.0) / (1.0 + small)
         coefficients *= self._share
         coefficients *= self._side
         return np.append(self._operator.rmatvec(coefficients), coefficients.sum()) + self.ridge * v
 
 
-def fit_start(problem: StartProblem, tol: float, max_iter: int, near: Solution | None = None) -> Solution:
-    """Minimize by Newton's method, or by L-BFGS if the problem has no Hessian.
+def fit_logistic(problem: LogisticProblem, tol: float, max_iter: int, near: Array | None = None) -> Array:
+    """Minimize by Newton's method, or by L-BFGS without a Hessian, until no entry of the gradient exceeds ``tol``.
 
-    Parameters
-    ----------
-    problem : StartProblem
-        The problem.
-    tol : float
-        Tolerance for stopping: largest absolute entry of the gradient. A last Newton step follows.
-    max_iter
-    near : Solution, default=None
-        Solution of a similar problem to begin with; None begins with zero weights.
+    A last Newton step follows. The fit begins at ``near``, the solution with another weight of the loss.
     """
-    v = np.zeros(problem.ridge.size) if near is None else near.v
+    v = np.zeros(problem.ridge.size) if near is None else near
     if not problem.has_hessian:
-        return Solution(_quasi_newton(problem, tol, max_iter, v, None))
-    return _newton(problem, tol, max_iter, Solution(v, None if near is None else near.hessian))
+        return _quasi_newton(problem, tol, max_iter, v, None)
+    gradient, n_poor, least, n_stalled = problem.gradient(v), 0, np.inf, 0
+    for _ in range(max_iter):
+        largest = float(np.abs(gradient).max())
+        n_stalled = 0 if largest <= 0.5 * least else n_stalled + 1
+        least = min(least, largest)
+        if n_stalled >= RULES.most_stalled:
+            break  # rounding errors, above all of rows in single precision
+        factor = _factor(problem.hessian(v), problem.ridge)
+        step = -_solved(factor, gradient)
+        if largest <= tol:
+            return v + step
+        decrease = -float(gradient @ step)
+        v, gradient, length = _searched(problem, v, gradient, step)
+        n_poor += length < 1.0 or float(gradient @ _solved(factor, gradient)) > RULES.contraction**2 * decrease
+        if length == 0.0 or (n_poor >= RULES.most_poor and problem.is_sampled):
+            # The Hessian from a sample of the rows is not accurate enough.
+            return _quasi_newton(problem, tol, max_iter, v, None if length == 0.0 else factor)
+    return v
 
 
-def _quasi_newton(problem: StartProblem, tol: float, max_iter: int, v: Array, factor: Array | None) -> Array:
+def _quasi_newton(problem: LogisticProblem, tol: float, max_iter: int, v: Array, factor: Array | None) -> Array:
     """Minimize by L-BFGS, with the upper Cholesky factor of an approximate Hessian as preconditioner."""
 
     def weights(u: Array) -> Array:
@@ -429,37 +299,7 @@ def _quasi_newton(problem: StartProblem, tol: float, max_iter: int, v: Array, fa
     return np.asarray(weights(minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x))
 
 
-def _newton(problem: StartProblem, tol: float, max_iter: int, near: Solution) -> Solution:
-    """Take Newton steps; the Hessian is computed again only when steps with the known one make little progress."""
-    v, hessian = near
-    gradient, factor, n_poor, least, n_stalled = problem.gradient(v), None, 0, np.inf, 0
-    for _ in range(max_iter):
-        fresh = hessian is None
-        largest = float(np.abs(gradient).max())
-        n_stalled = 0 if largest <= 0.5 * least else n_stalled + 1
-        least = min(least, largest)
-        if n_stalled >= _MOST_STALLED:
-            break  # rounding errors, above all of rows in single precision
-        if hessian is None:
-            hessian, factor = problem.hessian(v), None
-        factor = _factor(hessian, problem.ridge) if factor is None else factor
-        step = -_solved(factor, gradient)
-        if largest <= tol:
-            return Solution(v + step, hessian)
-        decrease = -float(gradient @ step)
-        v, gradient, length = _searched(problem, v, gradient, step)
-        if length == 1.0 and float(gradient @ _solved(factor, gradient)) <= _CONTRACTION**2 * decrease:
-            continue
-        n_poor += fresh
-        if fresh and (length == 0.0 or (n_poor >= _MOST_POOR and problem.is_sampled)):
-            # The Hessian from a sample of the rows is not accurate enough.
-            root = None if length == 0.0 else factor
-            return Solution(_quasi_newton(problem, tol, max_iter, v, root), hessian)
-        hessian = None
-    return Solution(v, hessian)
-
-
-def _searched(problem: StartProblem, v: Array, gradient: Array, step: Array) -> tuple[Array, Array, float]:
+def _searched(problem: LogisticProblem, v: Array, gradient: Array, step: Array) -> tuple[Array, Array, float]:
     """Return the end of a step, the gradient there, and the length of the step, 0 if no step makes progress.
 
     Along the step the objective is convex: it decreases as long as its slope is negative, and a step that ends
@@ -495,73 +335,7 @@ def _solved(factor: Array, right: Array) -> Array:
     return np.asarray(linalg.lapack.dpotrs(factor, right)[0])
 
 
-class Logistic:
-    """Logistic loss of margins."""
-
-    @staticmethod
-    def value(margin: Array) -> Array:
-        """Return the values."""
-        result: Array = np.log1p(np.exp(-np.abs(margin))) - np.minimum(margin, 0.0)
-        return result
-
-    @staticmethod
-    def slope(margin: Array) -> Array:
-        """Return the derivatives, computed without overflow."""
-        small = np.exp(-np.abs(margin))
-        result: Array = -np.where(margin >= 0, small, 1.0) / (1.0 + small)
-        return result
-
-    @staticmethod
-    def curvature(margin: Array) -> Array:
-        """Return the second derivatives."""
-        small = np.exp(-np.abs(margin))
-        result: Array = small / (1.0 + small) ** 2
-        return result
-
-
-class SquaredHinge:
-    """Squared hinge loss of margins."""
-
-    @staticmethod
-    def value(margin: Array) -> Array:
-        """Return the values."""
-        result: Array = np.maximum(1.0 - margin, 0.0) ** 2
-        return result
-
-    @staticmethod
-    def slope(margin: Array) -> Array:
-        """Return the derivatives."""
-        result: Array = -2.0 * np.maximum(1.0 - margin, 0.0)
-        return result
-
-    @staticmethod
-    def curvature(margin: Array) -> Array:
-        """Return the second derivatives."""
-        return np.where(margin < 1.0, 2.0, 0.0)
-
-
 # Default method for all measures: minimize a bounded loss from a good starting point, with a penalty on the distance.
-
-
-# Width of the step of the partial-AUC loss, in standard deviations of the scores of the starting point. Wider steps are
-# closer to the convex losses; narrower steps have a non-zero gradient for fewer pairs.
-STEP = 0.25
-# Tolerance of the minimization, as a multiple of ``tol``. With the second one, which is for a path on many rows, it can
-# end where progress is slow for a few iterations.
-_ACCURATE, _ROUGH = 0.01, 0.1
-# Factor between the number of examples per feature and the inverse weight of the penalty at C = 1.
-TRUST = 0.1
-# On many rows, fits begin with this part of them, or with this number of rows, in all or per feature, if that is more.
-# The part is used if it has at most every third row. If it has fewer rows per feature than the last number, classifiers
-# are fitted to all rows, beginning with the solution on the part.
-_PART, _FEWEST_ROWS, _ROWS_PER_FEATURE, _LEAST_STEP, _ENOUGH_ROWS = 0.1, 10_000, 100, 3, 500
-# Largest entry of the gradient at a solution at which fits in folds begin; it is larger on the rows of a fold.
-_GUIDE_TOL = 1e-3
-# Weight of the loss of starting points for a cluster of positives.
-SUBGROUP_STRENGTH = 10.0
-CLASSIFIER_KINDS = ("logistic", "balanced", "svc")
-# Starting points of a fit without cross-validation: kind and weight of the loss, on standardized features.
-STARTS = (("logistic", 1.0), ("auc", 10.0))
 
 
 class Start(NamedTuple):
@@ -572,66 +346,27 @@ class Start(NamedTuple):
 
 
 class Refinement(ABC):
-    """Fit of starting points on standardized features, and minimization of the bounded loss from one of them.
+    """Fit of a starting point on standardized features, and minimization of the bounded loss from it.
 
-    Parameters
-    ----------
-    data : TrainingSet
-        Training data.
-    loss : Loss
-        Bounded loss, applied to scores with unit standard deviation.
-    tol : float
-        Tolerance for the starting points and the minimization.
-    max_iter : int
-        Maximum number of iterations of each fit.
-    similar : dict, default=None
-        Solutions of similar problems, such as :attr:`solutions` on all rows for a fit on the rows of a fold, at which
-        the fits of starting points begin.
-    units : StandardizedOperator, default=None
-        Operator whose means and scales are used; None computes those of the rows.
-
-    Attributes
-    ----------
-    solutions : dict
-        Solutions of the classifiers that were fitted as starting points, by kind and weight of the loss.
-    is_guide : bool
-        Whether fits in folds begin at the solutions. They are less accurate then, but have the Hessian on all rows.
+    ``units`` gives the means and scales of the features; None computes those of the rows.
     """
 
-    is_guide = False
-
     def __init__(
-        self,
-        data: TrainingSet,
-        loss: Loss,
-        tol: float,
-        max_iter: int,
-        similar: Solutions | None = None,
-        units: StandardizedOperator | None = None,
+        self, data: TrainingSet, loss: Loss, tol: float, max_iter: int, units: StandardizedOperator | None = None
     ) -> None:
         self._operator = standardized(data.X, data.weight) if units is None else units.like(data.X)
         self._scale = self._operator.scale
         self._data, self._tol, self._max_iter = data, tol, max_iter
         self._loss = loss.bind(data.positive, data.weight)
-        self.solutions: Solutions = {}
-        self._similar = similar or {}
-        self._last: dict[str, Solution] = {}
+        # Last solution of logistic regression, at which the next one begins.
+        self._near: Array | None = None
         self._of_start: tuple[Start, float] | None = None
         self._measure_of_start: tuple[Start, float] | None = None
 
     @cached_property
     def _sample(self) -> RowSample | None:
-        return RowSample(self._operator, self._data.weight) if self._operator.shape[1] <= MAX_SQUARE else None
-
-    @cached_property
-    def _whitening(self) -> Array | None:
-        """Map from weights of uncorrelated features: in them, the penalty is isotropic."""
-        return None if self._sample is None else self._sample.whitening()
-
-    @cached_property
-    def _every_row(self) -> RowSample | None:
-        known = self.is_guide and self._sample is not None
-        return RowSample(self._operator, self._data.weight, step=1) if known else None
+        few = self._operator.shape[1] <= RULES.most_features
+        return RowSample(self._operator, self._data.weight) if few else None
 
     @abstractmethod
     def trust(self, start: Start) -> float:
@@ -641,30 +376,22 @@ class Refinement(ABC):
     def _measure(self, scores: Array) -> float:
         """Return the measure on the training rows."""
 
-    def start(self, kind: str, strength: float) -> Start:
-        """Fit a starting point, "logistic", "balanced" or "svc", with the given weight of the loss."""
-        positive, weight, key = self._data.positive, self._data.weight, (kind, strength)
-        start, rows = self._classifier(kind, strength, positive, weight, key), self._every_row
-        if rows is not None:
-            v = self.solutions[key].v
-            problem = StartProblem(kind, self._operator, positive, weight, strength, rows)
-            self.solutions[key] = Solution(v, problem.hessian(v))
-        return start
+    def logistic_start(self, strength: float = 1.0, *, balanced: bool = False) -> Start:
+        """Fit logistic regression with the given weight of the loss, and with balanced class weights or not."""
+        many = self._operator.shape[0] >= RULES.many_rows
+        tol = self._tol * (RULES.start_accuracy_on_many_rows if many else RULES.start_accuracy)
+        positive, weight = self._data.positive, self._data.weight
+        if balanced:
+            weight = np.ones(positive.size) if weight is None else weight
+            total = weight.sum()
+            weight = weight * (total / (2.0 * np.where(positive, weight[positive].sum(), weight[~positive].sum())))
+        problem = LogisticProblem(self._operator, positive, weight, strength, self._sample)
+        self._near = fit_logistic(problem, min(tol, 1e-4), 10 * self._max_iter, self._near)
+        return self._normalized(self._near[:-1])
 
-    def _classifier(
-        self, kind: str, strength: float, positive: Bools, weight: Array | None, key: tuple[str, float]
-    ) -> Start:
-        """Fit a classifier, beginning at the solution of a similar problem: on all rows, or with a smaller weight."""
-        near = self._similar.get(key) or self._last.get(kind)
-        tol = self._tol * (0.1 if self._operator.shape[0] >= MANY_ROWS else 1e-2 if self._similar else 1e-3)
-        tol = _GUIDE_TOL if self.is_guide else min(tol, 1e-4)
-        problem = StartProblem(kind, self._operator, positive, weight, strength, self._sample)
-        self._last[kind] = self.solutions[key] = fit_start(problem, tol, 10 * self._max_iter, near)
-        return self._normalized(self.solutions[key].v[:-1])
-
-    def mean_start(self, weights: Array) -> Start:
-        """Return the mean of several starting points, given as weights in the original features."""
-        return self._normalized(np.mean(weights, axis=0) * self._scale)
+    def start_at(self, w: Array) -> Start:
+        """Return the starting point with these weights of the original features."""
+        return self._normalized(w * self._scale)
 
     def weights(self, start: Start) -> Array:
         """Return the weights of a starting point in the original features."""
@@ -683,12 +410,14 @@ class Refinement(ABC):
             return self._unmoved(start, callback)
         begin, objective = start, Anchored(self._loss, start.scores, 1.0 / reach)
         if w0 is not None and np.any(w0):
-            other = self._normalized(w0 * self._scale)
+            other = self.start_at(w0)
             better = objective.value_and_gradient(other.scores)[0] < self._value(start)
             begin = other if better else start
-        w = self._closer(objective, start, begin.w, _ACCURATE)
-        self._release()
-        return self._descended(objective, start, w, _ACCURATE, callback)[0]
+        w = self._closer(objective, start, begin.w)
+        # Copies of rows are not needed any more.
+        self.__dict__.pop("_sample", None)
+        self.__dict__.pop("_part", None)
+        return self._descended(objective, start, w, callback)[0]
 
     def path(self, start: Start, Cs: Iterable[float]) -> list[Result]:
         """Return the starting point and the results of :meth:`run` for ascending values of ``C``.
@@ -696,15 +425,13 @@ class Refinement(ABC):
         Each minimization begins at the previous solution: its objective is not larger than that of the starting point.
         """
         results, begin = [self._unmoved(start)], start.w
-        accuracy = _ROUGH if self._operator.shape[0] >= MANY_ROWS else _ACCURATE
         for C in Cs:
             reach = self._reach(start, float(C))
             if reach == 0:
                 results.append(results[0])
                 continue
             objective = Anchored(self._loss, start.scores, 1.0 / reach)
-            w = self._closer(objective, start, begin, accuracy)
-            result, (begin, _) = self._descended(objective, start, w, accuracy)
+            result, (begin, _) = self._descended(objective, start, self._closer(objective, start, begin))
             results.append(result)
         return results
 
@@ -719,10 +446,10 @@ class Refinement(ABC):
         return Result(start.w / self._scale, trace[0].objective, np.nan, 1, True, "the starting point", trace)
 
     def _descended(
-        self, objective: Anchored, start: Start, begin: Array, accuracy: float, callback: Callback | None = None
+        self, objective: Anchored, start: Start, begin: Array, callback: Callback | None = None
     ) -> tuple[Result, Start]:
         """Minimize the objective from ``begin``; return the result, or ``start`` if better, and where it ended."""
-        result = self._minimized(objective, begin, accuracy, callback)
+        result = self._minimized(objective, begin, callback)
         end = self._normalized(result.w)
         if not result.converged:
             message = (
@@ -736,25 +463,13 @@ class Refinement(ABC):
             return replace(result, w=start.w / self._scale, objective=value, trace=trace), end
         return replace(result, w=end.w / self._scale), end
 
-    def _minimized(self, objective: Anchored, w: Array, accuracy: float, callback: Callback | None = None) -> Result:
-        """Minimize the objective from ``w`` by L-BFGS, in uncorrelated features if there are not too many."""
-        descent, P = LBFGS(accuracy * self._tol, self._max_iter), self._whitening
-        if P is None:
-            return descent.solve(self._operator, objective, Unpenalized(), w, callback)
-        rotated = RotatedOperator(self._operator, P)
-        v = np.asarray(np.linalg.solve(P, w), dtype=np.float64)
-        result = descent.solve(rotated, objective, Unpenalized(), v, callback)
-        return replace(result, w=P @ result.w)
+    def _minimized(self, objective: Anchored, w: Array, callback: Callback | None = None) -> Result:
+        descent = LBFGS(RULES.accuracy * self._tol, self._max_iter)
+        return descent.solve(self._operator, objective, Unpenalized(), w, callback)
 
-    def _closer(self, objective: Anchored, start: Start, begin: Array, accuracy: float) -> Array:
+    def _closer(self, objective: Anchored, start: Start, begin: Array) -> Array:
         """Return weights to begin with that are probably closer to the minimum than ``begin``."""
         return begin
-
-    def _release(self) -> None:
-        """Release copies of rows that are not needed for the minimization, once the whitening is known."""
-        if self._whitening is not None:
-            self.__dict__.pop("_sample", None)
-        self.__dict__.pop("_part", None)
 
     def _value(self, start: Start) -> float:
         """Return the loss of a starting point, which is computed once."""
@@ -776,19 +491,7 @@ class Refinement(ABC):
 
 
 class WindowRefinement(Refinement):
-    """Refinement for the partial AUC.
-
-    Parameters
-    ----------
-    data : TrainingSet
-        Training data.
-    window : (float, float, float)
-        Range of false-positive rates, and the lower limit on the true-positive rate.
-    tol : float
-        Tolerance for the starting points and the minimization.
-    max_iter : int
-        Maximum number of iterations of each fit.
-    """
+    """Refinement for the partial AUC; ``window`` are two false-positive rates and the least true-positive rate."""
 
     def __init__(
         self,
@@ -796,113 +499,66 @@ class WindowRefinement(Refinement):
         window: tuple[float, float, float],
         tol: float,
         max_iter: int,
-        similar: Solutions | None = None,
         units: StandardizedOperator | None = None,
     ) -> None:
         self._area: Measure = PartialAUCMeasure(*window)
-        super().__init__(data, self._area.soft_loss(STEP), tol, max_iter, similar, units)
+        super().__init__(data, self._area.soft_loss(RULES.step), tol, max_iter, units)
         self._window = window
 
     @cached_property
-    def _part(self) -> Part | None:
-        """Part of the rows on which fits begin; None if there are not many rows."""
+    def _part(self) -> tuple[WindowRefinement, int] | None:
+        """Fit on every k-th row of each class, and k; None if there are not many rows."""
         n_rows, n_features = self._operator.shape
-        step = int(n_rows / max(_PART * n_rows, _FEWEST_ROWS, _ROWS_PER_FEATURE * n_features))
-        if step < _LEAST_STEP:
+        step = int(n_rows / max(RULES.part * n_rows, RULES.part_rows, RULES.rows_per_feature * n_features))
+        if step < RULES.least_step:
             return None
         positive = self._data.positive
         rows = np.sort(np.concatenate([np.flatnonzero(positive)[::step], np.flatnonzero(~positive)[::step]]))
         weight = None if self._data.weight is None else self._data.weight[rows]
         data = self._data._replace(X=self._data.X[rows], positive=positive[rows], weight=weight)
-        args = (self._window, self._tol, self._max_iter, self._similar, self._operator)
-        return Part(WindowRefinement(data, *args), rows, step)
+        return WindowRefinement(data, self._window, self._tol, self._max_iter, self._operator), step
 
     def trust(self, start: Start) -> float:
         """Return the inverse penalty weight, from the numbers of positives and of negatives in the window."""
         low, high, floor = self._window
         positives = (1.0 - floor) * self._loss.m
         held = 1.0 / (1.0 / positives + 1.0 / (window_end(self._loss.n, high) - window_end(self._loss.n, low)))
-        return TRUST * held / self._operator.shape[1]
+        return RULES.trust * held / self._operator.shape[1]
 
-    def start(self, kind: str, strength: float) -> Start:
-        """Fit a starting point; also "auc", the full AUC, and "tight" and "hinge", losses on the window.
+    def logistic_start(self, strength: float = 1.0, *, balanced: bool = False) -> Start:
+        """Fit logistic regression, on many rows to a part of them: its loss is a sum over the rows."""
+        if self._part is None:
+            return super().logistic_start(strength, balanced=balanced)
+        part, step = self._part
+        return self._normalized(part.logistic_start(step * strength, balanced=balanced).w)
 
-        The tight convex loss is minimized by the cutting-plane algorithm of Narasimhan and Agarwal, which stops early
-        where the minimum is at zero weights, and the hinge loss by CCCP from the full AUC.
+    def tight_start(self, strength: float) -> Start:
+        """Minimize the tight convex loss by the algorithm of Narasimhan and Agarwal, which stops early.
+
+        It stops where the minimum is at zero weights, too; on many rows, it has a part of them.
         """
         if self._part is not None:
-            # The losses of the classifiers are sums over the rows, the others are means.
-            factor, part = (self._part.step if kind in CLASSIFIER_KINDS else 1), self._part.refinement
-            start = part.start(kind, factor * strength)
-            if kind not in CLASSIFIER_KINDS or self._part.rows.size >= _ENOUGH_ROWS * self._operator.shape[1]:
-                return self._normalized(start.w)
-            self._last[kind] = part._last[kind]
-        if kind in CLASSIFIER_KINDS:
-            return super().start(kind, strength)
-        losses = {"auc": ROCAUCMeasure().convex_loss(), "tight": self._area.convex_loss()}
-        loss: Loss = losses.get(kind) or PartialAUCHinge(*self._window)
-        solver = start_solver(kind, self._tol, self._max_iter, self._operator.shape[0], self._window[2] > 0)
-        w0 = self.start("auc", strength).w if kind == "hinge" else None
-        return self._normalized(solver.solve(self._operator, self._data.bind(loss), SquaredL2(strength), w0).w)
+            return self._normalized(self._part[0].tight_start(strength).w)
+        loss = self._data.bind(self._area.convex_loss())
+        return self._normalized(CuttingPlane(max_iter=100).solve(self._operator, loss, SquaredL2(strength)).w)
 
-    def start_of(self, spec: StartSpec, groups: dict[int, Labels]) -> Start:
-        """Fit a starting point; one for a cluster is fitted to it and all negatives, or zero if it is empty.
-
-        ``groups`` are the clusters of the rows, by the number of clusters.
-        """
-        if spec.n_groups == 0:
-            return self.start(spec.kind, spec.C)
+    def hinge_start(self, strength: float) -> Start:
+        """Minimize the hinge on the pairs in the window, which is not convex, by CCCP from the full AUC; roughly."""
         if self._part is not None:
-            here = {spec.n_groups: groups[spec.n_groups][self._part.rows]}
-            start = self._part.refinement.start_of(spec._replace(C=self._part.step * spec.C), here)
-            return self._normalized(start.w)
-        labels = groups[spec.n_groups]
-        members = labels == spec.group
-        if not members.any():
-            return self._normalized(np.zeros(self._operator.shape[1]))
-        weight = np.ones(members.size) if self._data.weight is None else self._data.weight
-        return self._classifier("logistic", spec.C, members, weight * (members | (labels < 0)), (spec.kind, spec.C))
+            return self._normalized(self._part[0].hinge_start(strength).w)
+        rough, penalty = SmoothedNewton(10 * self._tol, 10), SquaredL2(strength)
+        full = rough.solve(self._operator, self._data.bind(PairwiseHinge()), penalty)
+        loss = self._data.bind(PartialAUCHinge(*self._window))
+        return self._normalized(CCCP(10 * self._tol, 5, inner=rough).solve(self._operator, loss, penalty, full.w).w)
 
-    def groups(self) -> dict[int, Labels]:
-        """Return clusters of similar positives, as a label for each row; see ``_positive_clusters.group``."""
-        found = group(self._positives(), self._data.positive, self._data.weight)
-        return {int(labels.max()) + 1: labels for labels in found}
-
-    def regrouped(self, labels: Labels, size: int) -> Labels:
-        """Cluster again, beginning with the labels of the rows from a clustering of more rows."""
-        return regroup(self._positives(), self._data.positive, self._data.weight, labels, size)
-
-    def _positives(self) -> Any:
-        return self._operator.rows(np.flatnonzero(self._data.positive))
-
-    def _closer(self, objective: Anchored, start: Start, begin: Array, accuracy: float) -> Array:
+    def _closer(self, objective: Anchored, start: Start, begin: Array) -> Array:
         """Return the minimum on a part of the rows, if there are many."""
         if self._part is None:
             return begin
-        small = self._part.refinement
+        small = self._part[0]
         anchored = Anchored(small._loss, small._normalized(start.w).scores, objective.strength)
-        return small._minimized(anchored, begin, accuracy).w
-
-    def best_start(self) -> Start:
-        """Return the starting point with the largest training partial AUC; the first of ties, zero weights last."""
-        best, highest = None, (False, 0.0)
-        for spec in STARTS:
-            start = self.start(*spec)
-            reached = bool(start.w.any()), self._measure(start.scores)
-            if best is None or reached > highest:
-                best, highest = start, reached
-        assert best is not None
-        self._measure_of_start = best, highest[1]
-        return best
+        return small._minimized(anchored, begin).w
 
     def _measure(self, scores: Array) -> float:
         data = top_rows(scores, self._data.positive, self._data.weight, self._window[1])
         return self._area.score(data[0], data[1], sample_weight=data[2], pos_label=True)
-
-
-class Part(NamedTuple):
-    """Fit on a part of the rows: all positives and negatives at equal distances."""
-
-    refinement: WindowRefinement
-    rows: Index
-    step: int

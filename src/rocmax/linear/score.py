@@ -11,19 +11,10 @@ from rocmax._support import Array, Bools
 from rocmax._validation import TrainingSet, check_number
 from rocmax.linear.base import LinearScoreClassifier, full_auc, solve_linear
 from rocmax.losses import ContingencyLoss, FreeShift, Loss, PairwiseHinge
-from rocmax.measures import find_measure
-from rocmax.metrics import partial_auc_score
-from rocmax.metrics.curve import label_blocks
-from rocmax.metrics.thresholds import best_measure, best_youden
+from rocmax.measures import ROCAUCMeasure, best_measure, find_measure
+from rocmax.metrics.curve import rank_labels
 from rocmax.penalties import Ball, SquaredL2
 from rocmax.solvers import Callback, Result, SmoothedNewton, choose_solver
-
-
-class ThresholdRule(NamedTuple):
-    """Rule for the choice of a threshold from training scores, and the corresponding measure."""
-
-    threshold: Callable[[Array, Bools, Array | None], float]
-    score: Callable[[Any, Array, Any, Any], float]
 
 
 class ScoreClassifier(LinearScoreClassifier):
@@ -66,9 +57,7 @@ class ScoreClassifier(LinearScoreClassifier):
     coef_, intercept_, classes_
     solver_ : Solver
         The solver that was used.
-    objective_, dual_gap_
-    n_iter_
-    trace_, n_features_in_, feature_names_in_
+    objective_, dual_gap_, n_iter_, trace_, n_features_in_, feature_names_in_
 
     See Also
     --------
@@ -195,48 +184,47 @@ class ScoreClassifier(LinearScoreClassifier):
         return float(rule.threshold(scores, data.positive, data.weight))
 
     def _measure(self, y: Any, scores: Array, sample_weight: Any, pos_label: Any) -> float:
-        return threshold_rule(self.threshold, self._loss()).score(y, scores, sample_weight, pos_label)
+        rule = threshold_rule(self.threshold, self._loss())
+        return float(rule.score(y, scores, sample_weight=sample_weight, pos_label=pos_label))
 
 
-def threshold_rule(threshold: Any, loss: Loss) -> ThresholdRule:
-    """Return the threshold rule for the parameter ``threshold``."""
+def threshold_rule(threshold: Any, loss: Loss) -> Any:
+    """Return the measure for the parameter ``threshold``; that of a function or a number is the AUC."""
     if isinstance(threshold, str):
-        measure = getattr(loss, "measure", None) or getattr(getattr(loss, "base", None), "measure", None)
-        if threshold == "auto" and measure is not None:
-            return _table_rule(measure)
-        if threshold in ("auto", "youden"):
-            return ThresholdRule(best_youden, _auc)
-        threshold = find_measure(threshold)
+        table: Any = loss if hasattr(loss, "measure") else getattr(loss, "base", None)
+        if threshold == "auto" and hasattr(table, "measure"):
+            return _TableRule(table.measure)
+        return ROCAUCMeasure() if threshold in ("auto", "youden") else find_measure(threshold)
     if hasattr(threshold, "threshold") and hasattr(threshold, "score"):
-        return ThresholdRule(
-            threshold.threshold,
-            lambda y, decision, weight, positive: threshold.score(
-                y, decision, sample_weight=weight, pos_label=positive
-            ),
-        )
+        return threshold
     if hasattr(threshold, "measure"):
-        return _table_rule(threshold.measure)
+        return _TableRule(threshold.measure)
     if callable(threshold) and not isinstance(threshold, type):
-        return ThresholdRule(threshold, _auc)
+        return _GivenThreshold(threshold)
     check_number("threshold", threshold, above=-np.inf)
-    return ThresholdRule(lambda *_: threshold, _auc)
+    return _GivenThreshold(lambda *_: threshold)
 
 
-def _auc(y: Any, decision: Array, sample_weight: Any, pos_label: Any) -> float:
-    return partial_auc_score(y, decision, sample_weight=sample_weight, pos_label=pos_label)
+class _GivenThreshold(ROCAUCMeasure):
+    """The AUC, with a threshold that a user gives."""
+
+    def __init__(self, threshold: Callable[..., float]) -> None:
+        object.__setattr__(self, "threshold", threshold)
 
 
-def _table_rule(measure: Callable[[Array, Array, float, float], Array]) -> ThresholdRule:
-    """Return the rule for a measure of the contingency table."""
+class _TableRule(NamedTuple):
+    """A measure of the contingency table, and the threshold with its largest value."""
 
-    def threshold(scores: Array, positive: Bools, weight: Array | None) -> float:
-        return best_measure(scores, positive, weight, measure)
+    measure: Callable[[Array, Array, float, float], Array]
 
-    def score(y: Any, decision: Array, sample_weight: Any, pos_label: Any) -> float:
-        table = label_blocks(np.asarray(y) == pos_label, decision > 0, sample_weight, True).curve()
-        return float(measure(table.tp[1:2], table.fp[1:2], table.m, table.n)[0])
+    def threshold(self, scores: Array, positive: Bools, weight: Array | None) -> float:
+        """Return the threshold with the largest value."""
+        return best_measure(scores, positive, weight, self.measure)
 
-    return ThresholdRule(threshold, score)
+    def score(self, y: Any, decision: Array, *, sample_weight: Any, pos_label: Any) -> float:
+        """Return the value for decisions."""
+        table = rank_labels(np.asarray(y) == pos_label, decision > 0, sample_weight, True).blocks().curve()
+        return float(self.measure(table.tp[1:2], table.fp[1:2], table.m, table.n)[0])
 
 
 def _new_values(owner: str, current: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:

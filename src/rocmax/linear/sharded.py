@@ -9,7 +9,7 @@ import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from inspect import signature
 from os import PathLike
 from pathlib import Path
@@ -20,38 +20,60 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from rocmax._files import check_output, write_file
+from rocmax._rounding import window_end
 from rocmax._support import Array, Listener, listening
 from rocmax._validation import check_flag, direction, positive_index, warn_if_majority
-from rocmax._window import window_end
 from rocmax.data.store import checksum
-from rocmax.linear.base import ROUGH_SHARE
-from rocmax.linear.refine import STARTS, STEP, TRUST
+from rocmax.linear import refine
 from rocmax.losses import Loss
 from rocmax.losses.binned import Bins, ScoreGrid
-from rocmax.measures import Measure, PartialAUCMeasure, ROCAUCMeasure
-from rocmax.penalties import SquaredL2, Unpenalized
-from rocmax.sharded.driver import Coefficients, Scores, ShardedAnchored, ShardedLoss, ShardedOperator, Space, certified
-from rocmax.sharded.shard import LocalShards, Part, Shard
+from rocmax.measures import Measure, PartialAUCMeasure
+from rocmax.penalties import Unpenalized
+from rocmax.sharded.driver import (
+    RowCoefficients,
+    Scores,
+    ShardedAnchored,
+    ShardedLoss,
+    ShardedOperator,
+    Space,
+    certified,
+)
+from rocmax.sharded.shard import BLOCK, LocalShards, Partition, Shard
 from rocmax.solvers import LBFGS, Callback, Progress, Result, SmoothedNewton
 from rocmax.solvers.base import Cuts, Solver
 
 if TYPE_CHECKING:
     from rocmax.data import RowStore
-    from rocmax.data.store import Rows
+    from rocmax.data.store import RowChunks
 
 
-# State of a fit in a file, from which an interrupted fit continues.
+@dataclass(frozen=True)
+class ShardedFitRules:
+    """Numbers of fits on shards, each with its reason."""
+
+    # Cuts in a checkpoint; older ones are seldom active.
+    kept: int = 60
+    # Sums over workers are added in any order: a bound on their relative errors.
+    rounding: float = 1e-9
+    # Features with means beyond this multiple of their scale have too few digits for random scores.
+    farthest: float = 1e10
+    # Rows near a threshold whose distinct scores are fetched to compute it exactly: about as many as there are bins,
+    # and in finer grids more, because ties stay together there.
+    fetched: int = 16_384
+    fetched_later: int = 100_000
+    # Bytes per row of the score vectors and labels of a fit, which may take half of the memory.
+    row_bytes: int = 50
+    # Seconds between two updates of the progress on a terminal.
+    interval: float = 0.2
 
 
-# Cuts in a checkpoint; older ones are seldom active.
-_KEPT = 60
-# Sums over workers are added in any order: bounds on the relative errors of sums, and of terms that cancel each other.
-_ROUNDING, _CANCELLATION = 1e-9, 1e-14
-# Features with means beyond this multiple of their scale have too few digits for random scores.
-_FARTHEST = 1e10
+RULES = ShardedFitRules()
 _ARRAYS = ("settings", "data", "completed", "ended", "w", "gradients", "offsets")
 _FIELDS = ("objective", "gap", "n_iter", "converged", "message")
 Run = Callable[[Any, Any, Array | None], Result]
+
+
+# State of a fit in a file, from which an interrupted fit continues.
 
 
 class Checkpoint:
@@ -59,13 +81,6 @@ class Checkpoint:
 
     The file is replaced atomically, so that it is complete at all times. It contains the parameters, numbers that
     identify the data, and a checksum; a file with other ones is an error.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    settings : str
-        Description of the parameters.
     """
 
     def __init__(self, path: Any, settings: str) -> None:
@@ -81,13 +96,7 @@ class Checkpoint:
         self._offsets: list[float] = []
 
     def check(self, space: Space) -> None:
-        """Read the file if it exists; raise ValueError if it belongs to other data or parameters.
-
-        Parameters
-        ----------
-        space : Space
-            The data, with the mean and the scale of the features.
-        """
+        """Read the file if it exists; raise ValueError if it belongs to other data or parameters."""
         self._data, errors = _description(space)
         if not self._path.exists():
             return
@@ -116,20 +125,7 @@ class Checkpoint:
         self._gradients, self._offsets = list(content["gradients"]), content["offsets"].tolist()
 
     def run(self, run: Run, operator: ShardedOperator, solver: Solver | None, w0: Array | None) -> Result:
-        """Run the next stage, or return its result if it was completed before the interruption.
-
-        Parameters
-        ----------
-        run : callable
-            Returns the result, given an operator, a solver and a start.
-        operator : ShardedOperator
-            The rows; their products with coefficients are saved.
-        solver : Solver
-            The solver; :class:`~rocmax.solvers.SmoothedNewton` continues from the saved cuts. None if the function
-            uses none.
-        w0 : ndarray
-            Start of a fit that was not interrupted.
-        """
+        """Run the next stage, or return its result if it was completed before the interruption."""
         self._stage += 1
         if self._stage <= len(self._completed):
             return self._completed[self._stage - 1]
@@ -151,7 +147,10 @@ class Checkpoint:
 
     def add(self, gradient: Array, offset: float) -> None:
         """Add a cut of the loss to what is saved next."""
-        self._gradients, self._offsets = [*self._gradients, gradient][-_KEPT:], [*self._offsets, offset][-_KEPT:]
+        self._gradients, self._offsets = (
+            [*self._gradients, gradient][-RULES.kept :],
+            [*self._offsets, offset][-RULES.kept :],
+        )
 
     def remove(self) -> None:
         """Remove the file after a complete fit."""
@@ -182,7 +181,7 @@ class _Recorder:
         self.zero_scores, self.matvec, self.rows = operator.zero_scores, operator.matvec, operator.rows
         self.save = checkpoint.save
 
-    def rmatvec(self, c: Coefficients) -> Array:
+    def rmatvec(self, c: RowCoefficients) -> Array:
         """Return ``X.T @ c`` and save the weights and the cut."""
         gradient = self._operator.rmatvec(c)
         w = c.terms[0].scores.w
@@ -204,16 +203,17 @@ def _description(space: Space) -> tuple[Array, Array]:
     of random scores in each class. Features that are far from zero, relative to their scale, have fewer digits.
     """
     center = space.mean / space.scale
-    draws = np.where(np.abs(center) < _FARTHEST, np.random.default_rng(0).normal(size=space.n_features), 0.0)
-    answers = space.ask((), "fingerprint", *space.raw(draws))
+    draws = np.where(np.abs(center) < RULES.farthest, np.random.default_rng(0).normal(size=space.n_features), 0.0)
+    answers = space.ask((), Shard.fingerprint, *space.raw(draws))
     waves = (np.sum([part for part, _ in answers], axis=0) / [[space.n], [space.m]]).ravel()
     sums = np.sum([part for _, part in answers], axis=0) / space.m / space.scale
     counts = np.array([space.n_positive, space.n_negative, space.m, space.n])
-    digits = _ROUNDING + _CANCELLATION * np.abs(center)
-    blurred = _ROUNDING + _CANCELLATION * float(np.abs(draws * center).sum())
+    cancellation = 64 * np.finfo(np.float64).eps  # of terms that cancel each other
+    digits = RULES.rounding + cancellation * np.abs(center)
+    blurred = RULES.rounding + cancellation * float(np.abs(draws * center).sum())
     scale = np.where(np.isfinite(space.scale), space.scale, 0.0)
     errors = [
-        _ROUNDING * counts,
+        RULES.rounding * counts,
         digits * scale,
         digits * (1.0 + np.abs(center)),
         digits * (1.0 + np.abs(sums)),
@@ -225,27 +225,8 @@ def _description(space: Space) -> tuple[Array, Array]:
 # Fits of linear estimators on rows in shards: files on one machine, or the workers of a cluster.
 
 
-# Maximum number of rows near a threshold whose distinct scores are fetched to compute it exactly: not more than there
-# are bins, and in finer grids more, because ties stay together there. Number of finer grids.
-_FETCHED, _FETCHED_LATER, _MAX_ZOOMS = 16_384, 100_000, 8
-
-
 class ShardedSet:
-    """Training data in shards, in place of a :class:`~rocmax._validation.TrainingSet`.
-
-    Parameters
-    ----------
-    space : Space
-        The shards.
-    classes : ndarray of shape (2,)
-        The classes.
-    positive_index : int
-        Index of the positive class.
-    n_bins : int, default=8192
-        Number of bins of the histograms for each class.
-    sample_rows : int, default=20000
-        Maximum number of rows in a sample for the Hessian.
-    """
+    """Training data in shards, in place of a :class:`~rocmax._validation.TrainingSet`."""
 
     def __init__(
         self,
@@ -292,12 +273,13 @@ class ShardedSet:
         bins = self.bins(scores)
         found = measure.threshold(*bins.rows)
         rows = bins.rows
-        for zoom in range(_MAX_ZOOMS if scores.any() else 0):
-            limit = _FETCHED_LATER if zoom else _FETCHED
+        # Eight grids resolve all digits.
+        for zoom in range(8 if scores.any() else 0):
+            limit = RULES.fetched_later if zoom else RULES.fetched
             low, high = _around(bins.grid, found)
             inside = (rows[0] >= low) & (rows[0] <= high)
             if float(rows[2][inside].sum()) <= limit * float(rows[2].sum()) / self.space.n_rows:
-                answers = self.space.ask(list(scores.terms), "between", scores.requested, low, high)
+                answers = self.space.ask(list(scores.terms), Shard.between, scores.requested, low, high)
                 exact = [np.concatenate(column) for column in zip(*answers, strict=True)]
                 rows = _joined(rows, ~inside, exact)
                 return measure.threshold(*rows)
@@ -309,35 +291,13 @@ class ShardedSet:
 
     def bins(self, scores: Scores, grid: ScoreGrid | None = None) -> Bins:
         """Return the bins of scores."""
-        space = self.space
-        grid = scores.grid(self._n_bins) if grid is None else grid
-        if not scores.any():
-            return Bins(grid, np.array([space.n, space.m]), np.zeros(2), 0.0, 0.0)
-        answers = space.ask(list(scores.terms), "bins", scores.requested, grid, ())
-        bins: Bins = answers[0][0]
-        for other, _ in answers[1:]:
-            bins = bins + other
-        return bins
+        return self.space.bins(scores, scores.grid(self._n_bins) if grid is None else grid)[0]
 
 
 def fit_shards(
     estimator: Any, data: ShardedSet, standardize: bool, w0: Array | None = None, callback: Callback | None = None
 ) -> None:
-    """Fit a linear estimator on rows in shards, and set its attributes.
-
-    Parameters
-    ----------
-    estimator : LinearScoreClassifier
-        The estimator, with checked parameters.
-    data : ShardedSet
-        The data.
-    standardize : bool
-        Whether the weights of the problem refer to standardized features.
-    w0 : ndarray, default=None
-        Start, in the original features.
-    callback : callable, default=None
-        Called with the progress after each iteration.
-    """
+    """Fit a linear estimator on rows in shards, and set its attributes."""
     space = data.space
     check_supported(estimator)
     if estimator.pos_label is None:
@@ -382,30 +342,16 @@ def _joined(rows: tuple[Array, NDArray[np.bool_], Array], kept: NDArray[np.bool_
 
 
 class ShardedRefinement:
-    """Fit of starting points, and minimization of the bounded loss from the better one, on rows in shards.
-
-    Parameters
-    ----------
-    data : ShardedSet
-        Training data; its features are standardized.
-    window : (float, float, float)
-        Range of false-positive rates, and the lower end of the range of true-positive rates.
-    tol : float
-        Tolerance for the starting points and the minimization.
-    max_iter : int
-        Maximum number of iterations of each fit.
-    """
+    """Fit of a starting point, and minimization of the bounded loss from it, on rows in shards."""
 
     def __init__(self, data: ShardedSet, window: tuple[float, float, float], tol: float, max_iter: int) -> None:
         self._data, self._window, self._tol, self._max_iter = data, window, tol, max_iter
         self._area = PartialAUCMeasure(*window)
-        self._loss = self._area.soft_loss(STEP)
+        self._loss = self._area.soft_loss(refine.RULES.step)
 
-    def best_start(self) -> Scores:
-        """Return the starting point with the largest partial AUC; the first of ties, zero weights last."""
-        fits = {"logistic": self._logistic, "auc": self._auc}
-        starts = [self._normalized(fits[kind](strength).w) for kind, strength in STARTS]
-        return max(starts, key=lambda start: (start.any(), self._data.score(self._area, start)))
+    def logistic_start(self, strength: float = 1.0) -> Scores:
+        """Return the starting point, logistic regression with this weight of the loss."""
+        return self._normalized(self._logistic(strength).w)
 
     def run(self, start: Scores, C: float, w0: Array | None = None, callback: Callback | None = None) -> Result:
         """Minimize the bounded loss with a penalty on the distance from ``start``, or from ``w0`` if better."""
@@ -413,7 +359,7 @@ class ShardedRefinement:
         low, high, floor = self._window
         positives = (1.0 - floor) * space.m
         held = 1.0 / (1.0 / positives + 1.0 / (window_end(space.n, high) - window_end(space.n, low)))
-        reach = C * TRUST * held / space.n_features if start.any() else 0.0
+        reach = C * refine.RULES.trust * held / space.n_features if start.any() else 0.0
         if reach == 0:
             value = self._data.bind(self._loss).value_and_gradient(start)[0]
             trace = [Progress(value, np.nan, 1)]
@@ -444,7 +390,7 @@ class ShardedRefinement:
 
         def objective(x: Array) -> tuple[float, Array]:
             v, shift = space.raw(x[:-1])
-            answers = space.ask((), "logistic", v, float(x[-1]) - shift, space.double)
+            answers = space.ask((), Shard.logistic, v, float(x[-1]) - shift, space.double)
             value, slope = sum(a[0] for a in answers), sum(a[2] for a in answers)
             gradient = (np.sum([a[1] for a in answers], axis=0) - space.mean * slope) / space.scale
             return float(value / total + 0.5 * ridge @ x**2), np.append(gradient, slope) / total + ridge * x
@@ -460,34 +406,17 @@ class ShardedRefinement:
 
         return self._data.stage(run)
 
-    def _auc(self, strength: float) -> Result:
-        solver = SmoothedNewton(self._tol, max(1, round(ROUGH_SHARE * self._max_iter)))
-        bound = self._data.bind(ROCAUCMeasure().convex_loss())
-        return self._data.stage(lambda X, solver, w: solver.solve(X, bound, SquaredL2(strength), w), solver)
-
     def _normalized(self, w: Array) -> Scores:
         """Return scores with unit standard deviation."""
         scores: Scores = self._data.X.matvec(w)
         if not scores.any():
             return scores
-        vector = next(iter(scores.terms))
-        square, total, weight = (
-            float(entry)
-            for entry in np.sum(self._data.space.ask([vector], "gram", [vector.key]), axis=0)[[0, 0, 1], [0, 1, 1]]
-        )
-        spread = np.sqrt(max(square / weight - (total / weight) ** 2, 0.0)) or 1.0
+        (variance,) = self._data.space.moments(list(scores.terms))[1].ravel()
+        spread = np.sqrt(max(float(variance), 0.0)) or 1.0
         return (1.0 / spread) * scores
 
 
 # Fits of data in files that are larger than memory.
-
-
-# Bytes per row of the score vectors and labels of a fit, and the share of the memory that they may take.
-_ROW_BYTES, _SHARE = 50, 2
-# Rows whose weights are read at a time.
-_BLOCK = 1 << 20
-# Seconds between two updates of the progress on a terminal.
-_INTERVAL = 0.2
 
 
 class FitFilesMixin:
@@ -508,7 +437,7 @@ class FitFilesMixin:
         encoding: str | None = None,
         n_features: int | None = None,
         zero_based: bool = False,
-        skip_unlabelled: bool = False,
+        skip_unlabeled: bool = False,
         standardize: bool = True,
         max_memory: int | str = "1GB",
         folder: Any = None,
@@ -529,16 +458,10 @@ class FitFilesMixin:
         target
         weight : str, default=None
             Name of the column with sample weights.
-        columns : sequence of str, default=None
-            Features to read, in this order. If None, all columns except the target and the weights are read.
-        types : dict, default=None
-            "number" or "text" for columns whose type should not be inferred.
-        delimiter
-        encoding : str, default=None
-            Encoding of a text table, such as "latin-1". If None, it is UTF-8, or cp1252 if the content shows that.
-        n_features : int, default=None
-            Number of features of svmlight files. If None, the largest index is used. This requires an extra pass.
-        zero_based, skip_unlabelled
+        columns, types, delimiter, encoding
+        n_features : ...
+            This requires an extra pass.
+        zero_based, skip_unlabeled
         standardize : bool, default=True
             Whether the penalty or the constraint refers to standardized features. Mean and scale are computed in one
             pass, and the rows are not changed or copied. ``coef_`` always refers to the original features, and
@@ -568,7 +491,7 @@ class FitFilesMixin:
             "encoding": encoding,
             "n_features": n_features,
             "zero_based": zero_based,
-            "skip_unlabelled": skip_unlabelled,
+            "skip_unlabeled": skip_unlabeled,
             "max_memory": max_memory,
             "folder": folder,
         }
@@ -586,12 +509,12 @@ class FitFilesMixin:
         classes, positive, weight = _checked_labels(store)
         index = positive_index(classes, self.pos_label)
         meter = _Meter(store.rows, type(self).__name__ if self.verbose else None)
-        on_disk = _SHARE * _ROW_BYTES * store.shape[0] > store.max_memory
+        on_disk = 2 * RULES.row_bytes * store.shape[0] > store.max_memory
         start = self._previous_weights(store.shape[1])  # type: ignore[attr-defined]  # of LinearScoreClassifier
-        parts, positive = [Part(0, store.shape[0])], positive if index == 1 else ~positive
-        shard = Shard(meter, positive, weight, parts, on_disk, store.folder)
+        positive = positive if index == 1 else ~positive
+        shard = Shard(meter, positive, weight, [Partition(0, store.shape[0])], on_disk, store.folder)
         try:
-            space = Space(LocalShards([shard]), store.shape[1], shard.counts())
+            space = Space(LocalShards([shard]), store.shape[1])
             # A quarter of the memory for the sample, in double precision with a copy for the differences of pairs.
             sample_rows = int(np.clip(store.max_memory // (32 * store.shape[1]), 1000, 20_000))
             data = ShardedSet(space, classes, index, sample_rows=sample_rows)
@@ -625,11 +548,9 @@ def _checked_labels(store: RowStore) -> tuple[NDArray[Any], NDArray[np.bool_], A
     present = np.arange(classes.size)
     if weight is not None:
         seen = np.zeros(classes.size, dtype=bool)
-        for start in range(0, codes.size, _BLOCK):
-            part = (
-                weight[start : start + _BLOCK] if isinstance(weight, np.ndarray) else weight.read(start, start + _BLOCK)
-            )
-            seen |= np.bincount(codes[start : start + _BLOCK], part > 0, classes.size) > 0
+        for start in range(0, codes.size, BLOCK):
+            rows = slice(start, start + BLOCK)
+            seen |= np.bincount(codes[rows], weight[rows] > 0, classes.size) > 0
         present = np.flatnonzero(seen)
         if not present.size:
             raise ValueError(f"sample_weight must be finite, >= 0 and not all zero; got {codes.size} zeros")
@@ -638,19 +559,10 @@ def _checked_labels(store: RowStore) -> tuple[NDArray[Any], NDArray[np.bool_], A
 
 
 class _Meter:
-    """Rows that report the progress of passes over them on standard error.
+    """Rows that report the progress of passes over them on standard error."""
 
-    Parameters
-    ----------
-    rows : Rows
-        The rows.
-    name : str, default=None
-        Name of the estimator in the messages; None for no messages. The progress within a pass is shown on terminals
-        only.
-    """
-
-    def __init__(self, rows: Rows, name: str | None) -> None:
-        self._rows, self._line = rows, None if name is None else _Line(name)
+    def __init__(self, rows: RowChunks, name: str | None) -> None:
+        self._rows, self._line = rows, None if name is None else _ProgressLine(name)
         self.shape, self.dtype = rows.shape, rows.dtype
         self._count, self._seconds = 0, 0.0
 
@@ -687,14 +599,8 @@ class _Meter:
         return f"{self._count / max(self._seconds, 1e-9):,.0f} rows/s"
 
 
-class _Line:
-    """Line on standard error with the progress of an estimator; on a terminal, it replaces the one before.
-
-    Parameters
-    ----------
-    name : str
-        Name of the estimator.
-    """
+class _ProgressLine:
+    """Line on standard error with the progress of an estimator; on a terminal, it replaces the one before."""
 
     def __init__(self, name: str) -> None:
         self._name, self._shown = name, -np.inf
@@ -702,7 +608,7 @@ class _Line:
     def show(self, text: str) -> None:
         """Show a text for a short time, on a terminal only."""
         now = time.perf_counter()
-        if sys.stderr.isatty() and now - self._shown >= _INTERVAL:
+        if sys.stderr.isatty() and now - self._shown >= RULES.interval:
             self._shown = now
             self.write(text)
 
@@ -715,7 +621,7 @@ class _Line:
 
 def _conversion(name: str) -> Listener:
     """Return a listener that shows the rows of the binary copy so far, and their number per second."""
-    line, began = _Line(name), time.perf_counter()
+    line, began = _ProgressLine(name), time.perf_counter()
 
     def listen(text: str, done: int, total: int | None) -> None:
         line.show(f"{text}, {done:,} rows, {done / (time.perf_counter() - began):,.0f} rows/s")

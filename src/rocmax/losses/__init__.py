@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from rocmax._support import publish
+from rocmax._docstrings import publish
 from rocmax.losses.base import BoundLoss, Evaluation, Loss, Pairs
 from rocmax.losses.binned import Binned, Bins, ScoreGrid
 from rocmax.losses.bounded import PartialAUCRamp, SoftMeasure, SoftPrecision
 from rocmax.losses.contingency import BreakEven, Contingency, ContingencyLoss, FBeta, FreeShift, GMean, PrecisionAtK
-from rocmax.losses.logistic_pairs import WindowPairs
+from rocmax.losses.logistic_pairs import PairwiseSquaredHinge, WindowPairs
 from rocmax.losses.window import (
     PairwiseHinge,
-    PairwiseSquaredHinge,
     PartialAUCHinge,
     PartialAUCStructural,
     PartialAUCTight,

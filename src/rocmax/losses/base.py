@@ -73,7 +73,7 @@ class Evaluation:
 
     def _computed(self, width: float) -> tuple[float, Array]:
         """Compute the minorant."""
-        return self.loss.value_and_gradient(self.scores)
+        return self.loss._minorant(self.scores, width)
 
     def value(self, width: float) -> float:
         """Return the value of the minorant; the last gradient, which is as large as the scores, is kept."""
@@ -97,14 +97,6 @@ class Evaluation:
         """Return about ``size`` rows and their copies for :meth:`BoundLoss.restrict`, to approximate the loss.
 
         None if the sample is not much larger than ``size``, or if the loss cannot be subsampled.
-        """
-        return None
-
-    def active(self, reach: float) -> Index | None:
-        """Return the rows that determine the loss near these scores, for :meth:`BoundLoss.restrict`.
-
-        ``reach`` is the number of rows relative to those that matter at these scores. None if the loss depends on most
-        of the rows.
         """
         return None
 
@@ -188,6 +180,10 @@ class BoundLoss(ABC):
         """Return an object that computes several bounds of a convex loss at the same scores."""
         return Evaluation(self, scores)
 
+    def _minorant(self, scores: Array, width: float) -> tuple[float, Array]:
+        """Compute :meth:`Evaluation.minorant`."""
+        return self.value_and_gradient(scores)
+
     def binned(self, n_bins: int) -> BoundLoss | None:
         """Return bounds of this loss from histograms of the scores; None if the loss does not support them."""
         return None
@@ -201,19 +197,11 @@ class BoundLoss(ABC):
         lack = "curvature" if count is not None else "curvature at every row close to a kink; pass a count of pairs"
         raise TypeError(f"{type(self).__name__} does not implement {lack}")
 
-    def restrict(self, rows: Index, copies: Array | None = None) -> BoundLoss:
-        """Return the loss on some rows, a function of their scores.
+    def restrict(self, rows: Index, copies: Array) -> BoundLoss:
+        """Return the loss on some rows, an estimate of that on all rows.
 
-        Parameters
-        ----------
-        rows : ndarray of int
-            The rows.
-        copies : ndarray, default=None
-            Number of rows of the same class that each row stands for; only the ratios within a class matter. The loss
-            on the rows then estimates that on all rows. With None, each row stands for itself, and the others do not
-            count: ranks and divisor are those of all rows. The loss is then a lower bound of that on all rows, and
-            equal to it as long as no other row is among those that matter. The rows contain all positives, and
-            negatives for the whole window.
+        ``copies`` is the number of rows of the same class that each row stands for; only the ratios within a class
+        matter.
         """
         raise TypeError(f"{type(self).__name__} does not implement a loss on some rows")
 
@@ -303,11 +291,10 @@ class Tilted(BoundLoss):
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
         """Return value and subgradient of the tilted loss."""
-        return self.add(scores, *self.base.value_and_gradient(scores))
+        return self._add(scores, *self.base.value_and_gradient(scores))
 
-    def at(self, scores: Array) -> Evaluation:
-        """Return an object that computes several bounds of the tilted loss at the same scores."""
-        return TiltedEvaluation(self, scores)
+    def _minorant(self, scores: Array, width: float) -> tuple[float, Array]:
+        return self._add(scores, *self.base.at(scores).minorant(width))
 
     def curvature(self, scores: ArrayLike, count: int | None, width: float = 0.0) -> Pairs:
         """Return the curvature of the base loss; the affine function adds none."""
@@ -318,19 +305,10 @@ class Tilted(BoundLoss):
         gradient, curvature = self.base.gradient_and_curvature(scores)
         return gradient - self._tilt, curvature
 
-    def add(self, scores: ArrayLike, value: float, gradient: Array) -> tuple[float, Array]:
+    def _add(self, scores: ArrayLike, value: float, gradient: Array) -> tuple[float, Array]:
         """Add the affine function to a value and a gradient of the base loss."""
         tilted = value - float(self._tilt @ cast(Array, scores)) + self._constant
         return tilted, gradient - self._tilt
-
-
-class TiltedEvaluation(Evaluation):
-    """Bounds of :class:`Tilted` at given scores."""
-
-    loss: Tilted
-
-    def _computed(self, width: float) -> tuple[float, Array]:
-        return self.loss.add(self.scores, *self.loss.base.at(self.scores).minorant(width))
 
 
 def scatter(n_samples: int, pos_rows: Index, pos_coef: Array, neg_rows: Index, neg_coef: Array) -> Array:

@@ -16,7 +16,7 @@ Bins are sums over rows, so those of parts of the data add up to those of all ro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -27,12 +27,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from rocmax._support import Array, Index
 from rocmax.losses.base import BoundLoss, Evaluation, Loss, Pairs
+from rocmax.losses.ranks import blocks
 
 # Histograms of scores: a bin is a row with a weight.
 
 
-# Rows that are processed at a time, so that temporary arrays stay in the cache.
-_BLOCK = 1 << 15
 # Largest number of bins per class: the numbers of the bins of both classes have 16 bits.
 MAX_BINS = 1 << 15
 # Share of the bins for the scores far below and for those far above the others, if there are any.
@@ -319,11 +318,6 @@ def row_coefficients(coefficients: Array, cells: Cells, weight: Array | None = N
     return found
 
 
-def blocks(size: int) -> Iterator[slice]:
-    """Split rows into blocks whose arrays fit into the cache."""
-    return (slice(start, start + _BLOCK) for start in range(0, size, _BLOCK))
-
-
 def _per_bin(size: int, length: float) -> float:
     """Return the number of bins per unit of the score; 0 for an empty range.
 
@@ -392,18 +386,9 @@ class Binned(Loss):
 
 
 class BoundBinned(BoundLoss):
-    """:class:`Binned` bound to labels.
+    """:class:`Binned` bound to labels; ``bind`` binds the loss to the labels and weights of the bins.
 
-    Parameters
-    ----------
-    base : BoundLoss
-        The loss, bound to the labels of the rows.
-    bind : callable
-        Function that binds the loss to the labels and weights of the bins.
-    n_bins : int
-        Number of bins for each class.
-    reach : float, default=None
-        Weight of the highest-scored negatives that the loss compares with the positives; None for all negatives.
+    ``reach`` is the weight of the highest-scored negatives that the loss compares with the positives.
     """
 
     exact = False
@@ -441,10 +426,8 @@ class BoundBinned(BoundLoss):
         """Sample the Hessian of the exact loss."""
         return self.base.curvature(scores, count, width)
 
-    def restrict(self, rows: Index, copies: Array | None = None) -> BoundLoss:
+    def restrict(self, rows: Index, copies: Array) -> BoundLoss:
         """Return the exact loss on some rows."""
-        if copies is None:
-            return self.base.restrict(rows)
         return self.bind(self.is_positive[rows], self.weight[rows] * copies)
 
 
@@ -491,10 +474,6 @@ class BinnedEvaluation(Evaluation):
         loss, n_bins = self.loss, 4 * self.loss.n_bins
         finer = BoundBinned(loss.base, loss.bind, n_bins, loss.reach) if n_bins <= MAX_BINS else loss.base
         return finer.at(self.scores)
-
-    def active(self, reach: float) -> Index | None:
-        """Return the rows that determine the exact loss near these scores."""
-        return self.loss.base.at(self.scores).active(reach)
 
     def sample(self, size: int) -> tuple[Index, Array] | None:
         """Return positives and negatives at equal steps, with smaller steps for negatives near the window.

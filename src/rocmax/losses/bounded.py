@@ -4,38 +4,27 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
-from rocmax._support import Array, Index
-from rocmax._window import check_corner, check_top, top_weight, window_end
+from rocmax._rounding import top_weight, window_end
+from rocmax._support import Array, Index, check_corner, check_top
 from rocmax.losses.base import BoundLoss, Loss, scatter
-from rocmax.losses.binned import blocks
-from rocmax.losses.ranks import LowestPositives, cut, prefix
-
-# Scale-invariant loss with a penalty on the distance from given scores.
+from rocmax.losses.contingency import FBeta, GMean
+from rocmax.losses.ranks import LowestPositives, blocks, cut, prefix, without_gaps
 
 
 class Anchored(BoundLoss):
-    r"""Loss of standardized scores plus a penalty on their distance from an anchor.
+    r"""Loss of standardized scores plus a penalty on their distance from the scores of an anchor.
 
     .. math:: R(t) + \frac{\lambda}{2} \, \mathrm{Var}(t - t_0), \qquad t = s / \mathrm{sd}(s)
 
     The objective is invariant to shift and scale of the scores, so a bounded loss cannot be decreased by making all
     scores equal. For standardized scores the penalty is :math:`\lambda (1 - \mathrm{corr}(s, s_0))`. The distance is
     measured in scores, not in weights, so it does not depend on the scale of the features.
-
-    Parameters
-    ----------
-    base : BoundLoss
-        Shift-invariant loss, bound to labels.
-    anchor : ndarray of shape (n_samples,)
-        Reference scores; they are standardized internally.
-    strength : float
-        Strength :math:`\lambda` of the penalty.
     """
 
     def __init__(self, base: BoundLoss, anchor: Array, strength: float) -> None:
@@ -92,9 +81,6 @@ class Anchored(BoundLoss):
 
     def _share_of(self, rows: slice) -> Any:
         return self._share if isinstance(self._share, float) else self._share[rows]
-
-
-# Bounded surrogate of the partial AUC: a smooth step function on the pairs in the window.
 
 
 @dataclass(frozen=True)
@@ -195,7 +181,8 @@ class BoundRamp(BoundLoss):
         if middle_score.size == 0:
             return middle_score, middle_score, np.zeros(score.size)
         # With u_ij = x_i - d_j: phi is 1 left of -1 (ranks below ``low``), quadratic up to ``middle`` and ``high``.
-        middle_score, score = without_gaps(middle_score, score, 4 * self.half)
+        if np.ptp(np.concatenate([middle_score, score])) >= 4e3 * self.half:
+            middle_score, score = without_gaps(middle_score, score, 4 * self.half)
         origin = score[score.size // 2]
         x = (middle_score - origin) / self.half
         d = (score - origin) / self.half
@@ -231,42 +218,12 @@ class BoundRamp(BoundLoss):
         return constant + d * running(-v, 2 * v, -v)
 
 
-def without_gaps(one: Array, two: Array, longest: float) -> tuple[Array, Array]:
-    """Shorten gaps between scores that are longer than the step.
-
-    The value of the step does not change for any pair, and sums of squared scores lose no precision.
-    """
-    both = np.concatenate([one, two])
-    if np.ptp(both) < 1e3 * longest:
-        return one, two
-    order = np.argsort(both)
-    placed = both[order]
-    both[order] = np.concatenate([[0.0], np.cumsum(np.minimum(np.diff(placed), longest))])
-    return both[: one.size], both[one.size :]
-
-
 # Bounded surrogates for threshold-based measures: the measure itself, evaluated with a smooth step.
 
 
-# Offsets from a positive at which the threshold is tried, in units of half the width.
-_OFFSETS = np.array([-1.0, -0.5, 0.0, 0.5])
-# Maximum number of positives near which the best threshold is searched.
-_MOST_PLACES = 500
-# Number of candidates that are refined: local minima of nearly equal value can only be compared after refinement.
-_CLOSE_LOOKS = 4
-# Grid points in a bracket, and number of refinement rounds. Each round reduces the bracket to a sixth.
-_POINTS = np.linspace(-1.0, 1.0, 13)
-_ROUNDS = 3
-
-
-class SmoothMeasure(Protocol):
-    """Measure of true and false positives with derivatives, such as ``FBeta`` and ``GMean``."""
-
-    def measure(self, tp: Array, fp: Array, m: float, n: float) -> Array:
-        """Return the measure."""
-
-    def slopes(self, tp: float, fp: float, m: float, n: float) -> tuple[float, float]:
-        """Return the derivatives with respect to ``tp`` and ``fp``."""
+# Positives, evenly spread, near which the best soft threshold is tried, and candidates that are refined: local minima
+# of nearly equal value can only be compared after that.
+_MOST_PLACES, _CLOSE_LOOKS = 500, 4
 
 
 @dataclass(frozen=True)
@@ -305,12 +262,12 @@ class SoftMeasure(Loss):
     1.75
     """
 
-    base: SmoothMeasure
+    base: FBeta | GMean
     width: float = 1.0
 
     def __post_init__(self) -> None:
         _check_width(self.width)
-        if not hasattr(self.base, "slopes"):
+        if not isinstance(self.base, FBeta | GMean):
             raise ValueError(f"base must be a measure with derivatives, FBeta or GMean; got {self.base!r}")
 
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundSoftMeasure:
@@ -355,13 +312,7 @@ class SoftPrecision(Loss):
 
 
 class BoundSoft(BoundLoss):
-    """Measure at a soft threshold, bound to labels.
-
-    Attributes
-    ----------
-    threshold : float
-        The threshold of the last call.
-    """
+    """Measure at a soft threshold, bound to labels; ``threshold`` is that of the last call."""
 
     convex = False
 
@@ -417,20 +368,25 @@ class BoundSoftMeasure(BoundSoft):
         order = np.argsort(positives)
         spread = np.unique(np.linspace(0, order.size - 1, _MOST_PLACES).astype(np.intp))
         origin = positives[order[-1]]
-        placed = without_gaps((positives - origin) / self.half, (negatives - origin) / self.half, 4.0)
+        placed = (positives - origin) / self.half, (negatives - origin) / self.half
+        if np.ptp(np.concatenate(placed)) >= 4e3:
+            placed = without_gaps(*placed, 4.0)
         classes = [Shares(placed[0], self.positive_weight), Shares(placed[1], self.weight[self.negative])]
-        rows, offset = np.repeat(order[spread], _OFFSETS.size), np.tile(_OFFSETS, spread.size)
+        # Near a positive, at steps of a quarter of the width.
+        offsets = np.array([-1.0, -0.5, 0.0, 0.5])
+        rows, offset = np.repeat(order[spread], offsets.size), np.tile(offsets, spread.size)
         near = placed[0][rows]
         # Among candidates that are equal up to rounding error, the highest threshold is chosen.
         error = np.round(self._errors(classes, near + offset), 12)
         kept = np.lexsort((-(near + offset), error))[:_CLOSE_LOOKS]
-        near, offset, reach = near[kept], offset[kept], 0.5
-        for _ in range(_ROUNDS):
-            tried = offset[:, None] + reach * _POINTS
+        # Each of three rounds on a grid makes the bracket a sixth as long; a search for a zero follows.
+        near, offset, reach, points = near[kept], offset[kept], 0.5, np.linspace(-1.0, 1.0, 13)
+        for _ in range(3):
+            tried = offset[:, None] + reach * points
             error = self._errors(classes, near[:, None] + tried)
             best = np.argmin(error, axis=1)[:, None]
             offset, error = (np.take_along_axis(values, best, axis=1)[:, 0] for values in (tried, error))
-            reach *= _POINTS[1] - _POINTS[0]
+            reach *= points[1] - points[0]
         k = int(np.argmin(np.round(error, 14)))
         middle = float(positives[rows[kept[k]]] + self.half * offset[k])
         return self._polished(positives, negatives, middle, self.half * reach)
@@ -459,13 +415,7 @@ class BoundSoftMeasure(BoundSoft):
 
 
 class BoundSoftPrecision(BoundSoft):
-    """:class:`SoftPrecision` bound to labels.
-
-    Attributes
-    ----------
-    k : float
-        Total weight of the top rows.
-    """
+    """:class:`SoftPrecision` bound to labels; ``k`` is the total weight of the top rows."""
 
     def __init__(self, loss: SoftPrecision, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         super().__init__(y, sample_weight, loss.width)
@@ -496,15 +446,7 @@ class BoundSoftPrecision(BoundSoft):
 
 
 class Shares:
-    """Soft weight of the rows of one class above a threshold, with scores in units of half the step width.
-
-    Parameters
-    ----------
-    place : ndarray
-        Scaled scores of the rows.
-    weight : ndarray
-        Weights of the rows.
-    """
+    """Soft weight of the rows of one class above a threshold, with scores in units of half the step width."""
 
     def __init__(self, place: Array, weight: Array) -> None:
         order = np.argsort(place)

@@ -1,6 +1,6 @@
 r"""Extension of cuts of a loss to additional rows.
 
-The loss is a maximum over choices of labels or pairs, and a cut is the value of one choice. A choice for the previous
+The loss is a maximum over choices of labels, and a cut is the value of one choice. A choice for the previous
 rows and any choice for the new rows together are a choice for all rows. They give a cut of the larger problem after its
 terms are scaled for the new numbers of positives and negatives. With ``'`` for all rows, ``S`` for the previous rows
 and ``N`` for the new rows:
@@ -11,16 +11,9 @@ and ``N`` for the new rows:
 - Any labels (F-beta, G-mean at the best shift): a cut is a mixture of labellings that on average label :math:`m` rows.
   It is coupled with the best such mixture for :math:`N`, so that on average :math:`m'` rows are labeled. The error is
   that of the summed tables, with :math:`m'` and :math:`n'`.
-- Pairs (AUC, partial AUC from 0): pairs of :math:`S` are pairs of all rows, and :math:`b_S = \beta n_S` negatives may
-  be in a window of :math:`b'`, so :math:`m' b' R' \ge m_S b_S R_S`. Pairs with a new row are excluded: they would have
-  to use the same negatives in the window, which a cut does not record. Above a true-positive rate, the numbers of
-  compared positives replace :math:`m'` and :math:`m_S`.
 
-Cuts of the first two kinds remain nearly tight if the new optimum is close to the previous one. Cuts of the third kind
-become weaker by the share of the new pairs; these losses allow Newton steps, which depend little on the cuts.
-
-A partial AUC with ``min_fpr > 0`` has no such cuts: its first ranks enter without a margin, and the rows at these ranks
-change when rows are added.
+Both remain nearly tight if the new optimum is close to the previous one. Cuts of losses on pairs are not extended: they
+would contain the old pairs only, and saved no passes.
 """
 
 from __future__ import annotations
@@ -31,13 +24,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rocmax._rounding import top_weight
 from rocmax._support import Array, Bools
-from rocmax._window import top_weight
 from rocmax.losses.base import Loss
 from rocmax.losses.contingency import BreakEven, FreeShift, PrecisionAtK
-from rocmax.losses.logistic_pairs import WindowPairs
 from rocmax.losses.ranks import CumulativeScores
-from rocmax.losses.window import PairwiseHinge, PartialAUCTight
 
 
 class Growth(NamedTuple):
@@ -62,18 +53,8 @@ class Growth(NamedTuple):
 class GrownCuts(NamedTuple):
     """Cuts of the previous rows, extended to all rows, in terms of scores.
 
-    Attributes
-    ----------
-    share : float
-        Factor of the old gradients.
-    offset : ndarray of shape (n_cuts,)
-        The new offsets.
-    tables : list
-        The new tables, see :class:`~rocmax.losses.Evaluation`.
-    of_classes : ndarray of shape (2,)
-        Term that each previous row adds to all gradients; first for negatives, then for positives.
-    of_rows : ndarray of shape (n_new,), default=None
-        Term that each new row adds to all gradients; None if all terms are zero.
+    The old gradients are multiplied by ``share``; each previous negative and positive adds one of ``of_classes`` to all
+    gradients, and each new row one of ``of_rows``.
     """
 
     share: float
@@ -85,42 +66,8 @@ class GrownCuts(NamedTuple):
 
 @singledispatch
 def grow_cuts(loss: Loss, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts | None:
-    """Return cuts of a loss on all rows from cuts on previous rows; None if the cuts cannot be extended.
-
-    Parameters
-    ----------
-    loss : Loss
-        The loss.
-    offset : ndarray of shape (n_cuts,)
-        Values of the cuts at zero weights.
-    tables : list of ndarray or None
-        Tables of the cuts, see :class:`~rocmax.losses.Evaluation`.
-    growth : Growth
-        The previous and the new rows.
-
-    Returns
-    -------
-    GrownCuts or None
-        The cuts of the loss on all rows.
-    """
+    """Return cuts of a loss on all rows from cuts on previous rows; None if the cuts cannot be extended."""
     return None
-
-
-@grow_cuts.register
-def _of_all_pairs(loss: PairwiseHinge, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts:
-    return grow_pairs(loss.sum_scale, offset, growth)
-
-
-@grow_cuts.register
-def _of_window(loss: PartialAUCTight, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts | None:
-    # With min_fpr > 0 the first ranks change with new rows.
-    return grow_pairs(loss.sum_scale, offset, growth) if loss.min_fpr == 0 else None
-
-
-@grow_cuts.register
-def _of_window_pairs(loss: WindowPairs, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts | None:
-    convex = loss.surrogate != "sigmoid" and loss.min_fpr == 0
-    return grow_pairs(loss.sum_scale, offset, growth) if convex else None
 
 
 @grow_cuts.register
@@ -142,12 +89,6 @@ def _of_top(loss: PrecisionAtK, offset: Array, tables: list[Array | None], growt
 @grow_cuts.register
 def _of_break_even(loss: BreakEven, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts:
     return grow_top(growth.m_old, growth.m, offset, growth)
-
-
-def grow_pairs(sum_scale: Callable[[float, float], float], offset: Array, growth: Growth) -> GrownCuts:
-    """Scale cuts of sums over pairs."""
-    share = sum_scale(growth.m_old, growth.n_old) / sum_scale(growth.m, growth.n)
-    return GrownCuts(share, share * offset, [None] * offset.size)
 
 
 def grow_top(k_old: float, k: float, offset: Array, growth: Growth) -> GrownCuts:

@@ -15,26 +15,29 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rocmax._support import Array, Index
-from rocmax._window import check_top, top_weight
+from rocmax._rounding import DUST, top_weight
+from rocmax._support import Array, Index, check_top
 from rocmax.losses.base import BoundLoss, Evaluation, Loss
 from rocmax.losses.ranks import CumulativeScores
 
-# Exact search for the most violated labeling of a measure of true and false positives.
+
+@dataclass(frozen=True)
+class SearchRules:
+    """Numbers of the search; none of them changes its result."""
+
+    small: int = 30_000  # up to this number of tables, all are enumerated
+    # Parts into which a rectangle is split along each side. An interval is split into the square of this number, and
+    # there are its cube at the beginning: the time of a step hardly depends on so few.
+    parts: int = 8
+    kept_tables: int = 60  # of the last calls for the best shift: scores change little between calls
 
 
-# Up to this number of tables, all are enumerated.
-_SMALL = 30_000
-# Number of parts into which a rectangle is split along each side.
-_PARTS = 8
-# Number of intervals of true positives at the beginning, and of parts into which one is split. The time of a step
-# hardly depends on their number up to about this.
-_INTERVALS, _INTERVAL_PARTS = 512, 64
+RULES = SearchRules()
 
 
 class Plane(NamedTuple):
@@ -45,28 +48,7 @@ class Plane(NamedTuple):
     fp_slope: Array
 
 
-class TableError(Protocol):
-    """Interface of a measure for the search: the error, and bounds of it on rectangles of tables.
-
-    ``saddle`` is whether the error is convex in ``tp`` and concave in ``fp``.
-    """
-
-    def error(self, tp: Array, fp: Array) -> Array:
-        """Return one minus the measure."""
-
-    def plane(self, t1: Array, t2: Array, f1: Array, f2: Array) -> Plane:
-        """Return a plane above the error on each rectangle."""
-
-    saddle: bool
-
-    def rise(self, tp: Array, f1: Array, f2: Array) -> Array:
-        """Return the error at ``f2`` minus that at ``f1``, if the error is convex in ``tp`` and concave in ``fp``."""
-
-    def inside(self, tp: Array, f1: Array, f2: Array, score: Array) -> Sequence[Array]:
-        """Return candidates for ``fp`` between two boundaries of one negative that may be better than both ends."""
-
-
-class Table(NamedTuple):
+class Counts(NamedTuple):
     """Table with its value and the weights of the true and false positives."""
 
     value: float
@@ -75,21 +57,21 @@ class Table(NamedTuple):
 
 
 def best_table(
-    measure: TableError, positives: CumulativeScores, negatives: CumulativeScores, shift: float = 0.0
-) -> Table:
+    measure: BoundContingency, positives: CumulativeScores, negatives: CumulativeScores, shift: float = 0.0
+) -> Counts:
     """Maximize ``error + (sum of the labeled scores - sum of the positives' scores) / m``.
 
     ``shift`` is added to all scores.
     """
-    if (positives.size + 1) * (negatives.size + 1) <= _SMALL and not negatives.weighted:
+    if (positives.size + 1) * (negatives.size + 1) <= RULES.small and not negatives.weighted:
         return _look_at_all(measure, positives, negatives, shift)
     search = _Search(measure, positives, negatives, shift)
     if measure.saddle:
-        count = min(_INTERVALS, positives.size)
+        count = min(RULES.parts**3, positives.size)
         ends = search.split_intervals((np.arange(count + 1) * positives.size // count)[:, None])
         while ends.shape[1]:
-            parts = np.arange(_INTERVAL_PARTS + 1)[:, None]
-            ends = search.split_intervals(ends[0] + parts * (ends[1] - ends[0]) // _INTERVAL_PARTS)
+            parts = np.arange(RULES.parts**2 + 1)[:, None]
+            ends = search.split_intervals(ends[0] + parts * (ends[1] - ends[0]) // RULES.parts**2)
         return search.best
     cells = np.array([[0], [positives.size], [0], [negatives.size]])
     while cells.shape[1]:
@@ -97,7 +79,9 @@ def best_table(
     return search.best
 
 
-def _look_at_all(measure: TableError, positives: CumulativeScores, negatives: CumulativeScores, shift: float) -> Table:
+def _look_at_all(
+    measure: BoundContingency, positives: CumulativeScores, negatives: CumulativeScores, shift: float
+) -> Counts:
     m = positives.weight
     t, f = (ladder.position(np.arange(ladder.size + 1)) for ladder in (positives, negatives))
     gain_t = (positives.total - positives.total[-1] + shift * (t - m)) / m
@@ -106,20 +90,20 @@ def _look_at_all(measure: TableError, positives: CumulativeScores, negatives: Cu
     value += gain_t[:, None]
     value += gain_f
     i, j = divmod(int(value.argmax()), f.size)
-    return Table(float(value[i, j]), float(t[i]), float(f[j]))
+    return Counts(float(value[i, j]), float(t[i]), float(f[j]))
 
 
 class _Search:
     """State of a search: the sorted scores and the best table so far."""
 
     def __init__(
-        self, measure: TableError, positives: CumulativeScores, negatives: CumulativeScores, shift: float
+        self, measure: BoundContingency, positives: CumulativeScores, negatives: CumulativeScores, shift: float
     ) -> None:
         self._measure, self._positives, self._negatives, self._shift = measure, positives, negatives, shift
         self._m = positives.weight
         size = sum(ladder.weight * float(np.abs(ladder.falling[[0, -1]]).max()) for ladder in (positives, negatives))
         self._rounding = 4e-16 * (1.0 + size / self._m)
-        self.best = Table(-np.inf, 0.0, 0.0)
+        self.best = Counts(-np.inf, 0.0, 0.0)
 
     def split_intervals(self, points: Index) -> Index:
         """Find the best ``fp`` at each point; return the intervals between points in a column that must be split.
@@ -212,14 +196,14 @@ class _Search:
         value = part + gain_t / self._m
         k = int(value.argmax())
         if value[k] > self.best.value:
-            self.best = Table(float(value[k]), float(t[k]), float(f[k]))
+            self.best = Counts(float(value[k]), float(t[k]), float(f[k]))
         return part
 
 
 def _split(cells: Index) -> Index:
     """Split each cell along both sides; adjacent cells share a boundary, so the parts cover the cell."""
-    parts = np.arange(_PARTS + 1)[:, None]
-    t, f = (low + parts * (high - low) // _PARTS for low, high in (cells[:2], cells[2:]))
+    parts = np.arange(RULES.parts + 1)[:, None]
+    t, f = (low + parts * (high - low) // RULES.parts for low, high in (cells[:2], cells[2:]))
     # If a side is shorter than the number of parts, empty parts are dropped; a side of length zero keeps one part.
     t_kept, f_kept = ((np.diff(e, axis=0) > 0) | ((e[-1] == e[0]) & (parts[1:] == 1)) for e in (t, f))
     kept = t_kept[:, None] & f_kept[None]
@@ -228,13 +212,6 @@ def _split(cells: Index) -> Index:
 
 
 # Losses for measures of the contingency table: F-beta, the G-mean and user-defined functions.
-
-
-# Maximum number of copies of weighted rows for a measure of unknown shape.
-_MOST_COPIES = 50_000_000
-# Grid points per axis on which a measure is checked, and the tolerance for rounding error.
-_GRID = 33
-_SLACK = 1e-12
 
 
 class ContingencyLoss(Loss):
@@ -313,7 +290,7 @@ class BoundContingency(BoundLoss):
         """Return value and subgradient, from the most violated labeling."""
         s = self._checked(scores)
         ladders = self.ladders(s)
-        table = self.best(*ladders, 0.0)
+        table = best_table(self, *ladders)
         return table.value, self.coefficients(s, *ladders, table)
 
     def ladders(self, scores: Array) -> tuple[CumulativeScores, CumulativeScores]:
@@ -327,12 +304,8 @@ class BoundContingency(BoundLoss):
             return CumulativeScores(scores[rows], self.weight[rows])
         return CumulativeScores(scores[np.repeat(rows, self.weight[rows].astype(np.intp))], None)
 
-    def best(self, positives: CumulativeScores, negatives: CumulativeScores, shift: float) -> Table:
-        """Return the most violated table with ``shift`` added to all scores."""
-        return best_table(self, positives, negatives, shift)
-
     def coefficients(
-        self, scores: Array, positives: CumulativeScores, negatives: CumulativeScores, table: Table
+        self, scores: Array, positives: CumulativeScores, negatives: CumulativeScores, table: Counts
     ) -> Array:
         """Return the subgradient of a table: the predicted minus the true positive labels, divided by ``m``."""
         unit = 1.0 / self.m
@@ -377,12 +350,13 @@ class BoundContingency(BoundLoss):
                 f"sample_weight of {name} must be whole numbers, because the shape of its measure is unknown; got "
                 f"weights such as {self.weight[self.weight % 1.0 > 0][0]:g}. FBeta and GMean accept any weights"
             )
-        if self.m + self.n > _MOST_COPIES:
-            raise ValueError(f"the weights of {name} must sum to at most {_MOST_COPIES}; got {self.m + self.n:g}")
+        most = 50_000_000  # copies, which are made one by one
+        if self.m + self.n > most:
+            raise ValueError(f"the weights of {name} must sum to at most {most}; got {self.m + self.n:g}")
 
     def _check_monotone(self) -> None:
         """Raise ValueError if the measure is not finite, at most 1 and monotone on a grid; the search relies on it."""
-        tp, fp = (np.linspace(0.0, weight, _GRID) for weight in (self.m, self.n))
+        tp, fp = (np.linspace(0.0, weight, 33) for weight in (self.m, self.n))
         if self._whole:
             tp, fp = np.unique(np.rint(tp)), np.unique(np.rint(fp))
         error = np.broadcast_to(self.error(tp[:, None], fp[None, :]), (tp.size, fp.size))
@@ -390,9 +364,9 @@ class BoundContingency(BoundLoss):
         odd = error[~np.isfinite(error)]
         if odd.size:
             raise ValueError(f"the measure of {name} must be finite for every table; got {1.0 - odd[0]}")
-        if error.min() < -_SLACK:
+        if error.min() < -DUST:
             raise ValueError(f"the measure of {name} must be at most 1; got {1.0 - error.min():g}")
-        if (np.diff(error, axis=0) > _SLACK).any() or (np.diff(error, axis=1) < -_SLACK).any():
+        if (np.diff(error, axis=0) > DUST).any() or (np.diff(error, axis=1) < -DUST).any():
             raise ValueError(
                 f"the measure of {name} must not decrease with the true positives and must not increase with the "
                 "false positives"
@@ -530,14 +504,6 @@ class GMean(ContingencyLoss):
         return Plane(origin, (far - up) / np.maximum(t2 - t1, 1e-300), (up - origin) / np.maximum(f2 - f1, 1e-300))
 
 
-# Losses for measures of the contingency table at the best shift of the scores.
-
-
-# Maximum number of tables evaluated in one call, and number of tables kept for the next call.
-_MOST_TABLES = 200
-_KEPT = 60
-
-
 @dataclass(frozen=True)
 class FreeShift(Loss):
     r"""A contingency loss at its best shift: :math:`\min_b R(s + b)`.
@@ -573,15 +539,10 @@ class FreeShift(Loss):
 
 
 class BoundFreeShift(BoundLoss):
-    """:class:`FreeShift` bound to labels.
+    """:class:`FreeShift` bound to labels; ``shift`` is the best shift of the last call.
 
     The subgradient is a mixture of the two labellings that are optimal on either side of the best shift, so the
     coefficients sum to zero.
-
-    Attributes
-    ----------
-    shift : float
-        The best shift of the last call.
     """
 
     def __init__(self, base: BoundContingency) -> None:
@@ -614,7 +575,7 @@ class BoundFreeShift(BoundLoss):
             gradient += (1.0 - share) * self._base.coefficients(s, *ladders, high)
         return low.value, gradient, mixture
 
-    def _bracket(self, positives: CumulativeScores, negatives: CumulativeScores) -> tuple[Table, Table, float]:
+    def _bracket(self, positives: CumulativeScores, negatives: CumulativeScores) -> tuple[Counts, Counts, float]:
         """Return the best shift and two optimal tables there, one that labels fewer rows than ``m`` and one more.
 
         Each table is a linear function of the shift, and their maximum is convex. Each iteration searches for the most
@@ -625,23 +586,26 @@ class BoundFreeShift(BoundLoss):
         slope = (tp + fp - self.m) / self.m
         gain = positives.total_at(tp) - positives.total[-1] + negatives.total_at(fp)
         value = self._base.error(tp, fp) + gain / self.m
-        for _ in range(_MOST_TABLES):
+        for _ in range(200):
             low, high = _lowest_crossing(value, slope)
             shift = float((value[low] - value[high]) / (slope[high] - slope[low]))
             level = float(value[low] + slope[low] * shift)
-            table = self._base.best(positives, negatives, shift)
+            table = best_table(self._base, positives, negatives, shift)
             # If the scores are so large that rounding error exceeds the tolerance, a known table is found again.
             known = ((tp == table.tp) & (fp == table.fp)).any()
             if known or table.value <= level + 1e-13 * (1.0 + abs(level)):
                 break
             rise = (table.tp + table.fp - self.m) / self.m
-            if abs(rise) <= _SLACK:
+            if abs(rise) <= 1e-12:
                 return table, table, shift
             tp, fp = np.append(tp, table.tp), np.append(fp, table.fp)
             value, slope = np.append(value, table.value - rise * shift), np.append(slope, rise)
         # The first two tables, the empty and the full one, are always kept.
-        self._tables = [*self._tables[:2], *zip(tp[2:][-_KEPT:], fp[2:][-_KEPT:], strict=True)]
-        return Table(level, tp[low], fp[low]), Table(level, tp[high], fp[high]), shift
+        self._tables = [
+            *self._tables[:2],
+            *zip(tp[2:][-RULES.kept_tables :], fp[2:][-RULES.kept_tables :], strict=True),
+        ]
+        return Counts(level, tp[low], fp[low]), Counts(level, tp[high], fp[high]), shift
 
 
 class ShiftEvaluation(Evaluation):
@@ -755,13 +719,7 @@ class BreakEven(Loss):
 
 
 class BoundTop(BoundLoss):
-    """:class:`PrecisionAtK` bound to labels; ``k=None`` stands for the weight of the positives.
-
-    Attributes
-    ----------
-    k : float
-        Total weight of the top rows.
-    """
+    """:class:`PrecisionAtK` bound to labels; ``k=None`` stands for the weight of the positives."""
 
     def __init__(self, y: ArrayLike, sample_weight: ArrayLike | None, k: float | None, reference: str) -> None:
         super().__init__(y, sample_weight)
@@ -791,17 +749,12 @@ class BoundTop(BoundLoss):
         return 1.0 + self._scale * (labeled - referred), self._scale * (taken - self._reference)
 
     def _labelled(self, scores: Array) -> tuple[Array, float]:
+        """Return the share of each row in the top rows, equal for tied ones, and the lowest score among them."""
+        own = scores if self._present is None else scores[self._present]
+        level, part = CumulativeScores(own.copy(), self._weight).cut(self.k)
+        shares = np.where(own == level, part, (own > level).astype(np.float64))
         if self._present is None:
-            return label_top(scores, self.k, self._weight)
+            return shares, level
         taken = np.zeros_like(scores)
-        taken[self._present], level = label_top(scores[self._present], self.k, self._weight)
+        taken[self._present] = shares
         return taken, level
-
-
-def label_top(scores: Array, k: float, weight: Array | None = None) -> tuple[Array, float]:
-    """Return the share of each row in the top rows of total weight ``k``, and the lowest score among them.
-
-    Tied rows get equal shares.
-    """
-    level, part = CumulativeScores(scores.copy(), weight).cut(k)
-    return np.where(scores == level, part, (scores > level).astype(np.float64)), level

@@ -8,55 +8,65 @@ the scores are assigned to cells of a fine grid, and the function is expanded ab
 
 The powers separate into moments of the sources in each cell and a polynomial for the targets in each cell, connected by
 convolutions over the grid. The cost is O(N + G log G) for ``G`` cells. The remainder is at most
-:math:`h^p \max|S^{(k+p)}| / p!`, which is below 2e-13 for 5 terms and 128 cells per unit and below 3e-11 for 3 terms
-and 1,024 cells per unit, for :math:`k \le 2`. The second is faster for many rows.
+:math:`h^p \max|S^{(k+p)}| / p!`, which is below 2e-13 for 5 terms and 128 cells per unit, for :math:`k \le 2`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache
 from math import comb, factorial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rocmax._support import Array, Index
-from rocmax._window import check_corner, window_end
-from rocmax.losses.base import BoundLoss, Evaluation, Loss, Pairs, scatter
+from rocmax._rounding import window_end
+from rocmax._support import Array, Index, check_corner
+from rocmax.losses.base import BoundLoss, Loss, Pairs, scatter
 from rocmax.losses.ranks import (
     LowestPositives,
     Pieces,
     Selected,
+    band_sample,
+    blocks,
     charged,
     cut,
-    no_pairs,
     prefix,
     sample_bands,
-    shifted,
     soft_rank,
-    systematic,
+    without_gaps,
 )
 
 # Sums over pairs of the softplus function :math:`S(x) = \log(1 + e^x)` and its derivatives.
 
 
-# Number of terms of the expansion and number of cells per unit, for few and for many rows.
-_COARSE, _FINE = (5, 128), (3, 1024)
-# The second is used from this number of rows per cell of the first.
-_ROWS_PER_CELL = 100
-# Beyond this difference, S is 0 or x and its derivatives are 0 or 1 up to rounding error.
-_FAR = 40.0
-# Pairs and rows that are processed at a time.
-_PAIRS, _ROWS = 1 << 18, 1 << 15
-# Evaluating a pair costs about as much as this fraction of a cell, and a grid has a fixed cost in pairs.
-_PAIRS_PER_CELL, _PAIRS_OF_GRID = 40, 50_000
-# Kernels up to this length are kept for the next call, about 20 MB in total.
-_KEPT_LENGTH = 1 << 15
-# A larger grid would take too much memory.
-_MOST_CELLS = 1 << 21
+@dataclass(frozen=True)
+class GridRules:
+    """Numbers of the sums over pairs.
+
+    Attributes
+    ----------
+    terms, density : int
+        Terms of the expansion and cells per unit; the module states the error.
+    far : float
+        Beyond this difference, S is 0 or x and its derivatives are 0 or 1 up to rounding error.
+    pairs_per_cell, pairs_of_grid : int
+        A cell of a grid takes the time of this number of pairs, and a grid that of a fixed number.
+    most_cells : int
+        A larger grid would take too much memory.
+    """
+
+    terms: int = 5
+    density: int = 128
+    far: float = 40.0
+    pairs_per_cell: int = 40
+    pairs_of_grid: int = 50_000
+    most_cells: int = 1 << 21
+
+
+RULES = GridRules()
 
 
 def softplus(order: int, x: Array) -> Array:
@@ -83,30 +93,20 @@ def _derivative(order: int) -> np.poly1d:
 
 
 class SoftplusSums:
-    """Sums over pairs of positives with scores ``pos`` and negatives with scores ``neg``.
-
-    Parameters
-    ----------
-    pos, neg : ndarray
-        Scores.
-    pos_weight, neg_weight : ndarray
-        Weights.
-    """
+    """Sums over pairs of positives with scores ``pos`` and negatives with scores ``neg``."""
 
     def __init__(self, pos: Array, neg: Array, pos_weight: Array, neg_weight: Array) -> None:
         self._pos, self._neg, self._pos_weight, self._neg_weight = pos, neg, pos_weight, neg_weight
         self._grid: _Grid | None = None
         n_pairs = pos.size * neg.size
-        if n_pairs <= _PAIRS_OF_GRID:
+        if n_pairs <= RULES.pairs_of_grid:
             return
         low, high = _range(pos, neg)
-        if high - low > 100 * _FAR:
-            pos, neg = _without_gaps(pos, neg)
+        if high - low > 100 * RULES.far:
+            pos, neg = without_gaps(pos, neg, RULES.far)
             low, high = _range(pos, neg)
-        n_cells = (high - low) * _COARSE[1]
-        if n_cells <= min(_MOST_CELLS, n_pairs / _PAIRS_PER_CELL):
-            terms, density = _FINE if _ROWS_PER_CELL * n_cells < pos.size + neg.size else _COARSE
-            self._grid = _Grid(pos, neg, pos_weight, neg_weight, low, high, terms, density)
+        if (high - low) * RULES.density <= min(RULES.most_cells, n_pairs / RULES.pairs_per_cell):
+            self._grid = _Grid(pos, neg, pos_weight, neg_weight, low, high)
 
     def of_positives(self, order: int) -> Array:
         """Return the sum over the negatives for each positive."""
@@ -135,22 +135,11 @@ class SoftplusSums:
 
 
 class _Grid:
-    """Positives and negatives on the cells of a grid with ``density`` cells per unit."""
+    """Positives and negatives on the cells of a grid."""
 
-    def __init__(
-        self,
-        pos: Array,
-        neg: Array,
-        pos_weight: Array,
-        neg_weight: Array,
-        low: float,
-        high: float,
-        terms: int,
-        density: int,
-    ) -> None:
+    def __init__(self, pos: Array, neg: Array, pos_weight: Array, neg_weight: Array, low: float, high: float) -> None:
         self.pos, self.neg = pos, neg
-        self._terms, self._size = terms, int((high - low) * density) + 1
-        self._low, self._density = low, density
+        self._low, self._size = low, int((high - low) * RULES.density) + 1
         self._length = 1 << (2 * self._size - 1).bit_length()
         self._pos_moments = self._moments(pos, pos_weight)
         self._neg_moments = self._moments(neg, neg_weight)
@@ -163,7 +152,7 @@ class _Grid:
 
     def _place(self, scores: Array) -> tuple[Index, Array]:
         """Return the cell of each score, and its position relative to the center of the cell in widths of a cell."""
-        at = (scores - self._low) * self._density
+        at = (scores - self._low) * RULES.density
         cell = at.astype(np.intp)
         np.minimum(cell, self._size - 1, out=cell)
         at -= cell
@@ -172,11 +161,11 @@ class _Grid:
 
     def _moments(self, scores: Array, weight: Array) -> list[Any]:
         """Return the transforms of the moments of the sources in each cell."""
-        found = np.zeros((self._terms, self._size))
+        found = np.zeros((RULES.terms, self._size))
         for rows in blocks(scores.size):
             cell, u = self._place(scores[rows])
             part = weight[rows]
-            for power in range(self._terms):
+            for power in range(RULES.terms):
                 part = part * u if power else part
                 found[power] += np.bincount(cell, part, minlength=self._size)
         return [np.fft.rfft(row, self._length) for row in found]
@@ -198,42 +187,28 @@ class _Grid:
 
         ``sign`` is that of the source in ``z_j - s_i``.
         """
-        kernels = _kernels(order, sign, self._length, self._terms, self._density)
+        kernels = _kernels(order, sign, self._length)
         sums = []
-        for b in range(self._terms):
-            terms = (comb(a + b, a) * kernels[a + b] * moments[a] for a in range(self._terms - b))
+        for b in range(RULES.terms):
+            terms = (comb(a + b, a) * kernels[a + b] * moments[a] for a in range(RULES.terms - b))
             sums.append((-1.0) ** b * np.fft.irfft(sum(terms), self._length)[: self._size])
         return np.array(sums)
 
 
-def _kernels(order: int, sign: float, length: int, terms: int, density: int) -> list[Any]:
+def _kernels(order: int, sign: float, length: int) -> list[Any]:
     """Return the conjugate transforms of the terms of the expansion, as functions of the distance in cells."""
-    make = _kept_kernels if length <= _KEPT_LENGTH else _new_kernels
-    return make(order, sign, length, terms, density)
-
-
-def _new_kernels(order: int, sign: float, length: int, terms: int, density: int) -> list[Any]:
     # Differences of a source and a target in cells; negative ones are at the end, as the transform requires.
     distance = np.arange(length, dtype=np.float64)
     distance[length // 2 :] -= length
-    unit = sign / density
+    unit = sign / RULES.density
     x = unit * distance
-    return [np.fft.rfft(softplus(order + q, x) * (unit**q / factorial(q))).conj() for q in range(terms)]
-
-
-# The length is a power of two, so the rounds of a fit need few different ones.
-_kept_kernels = lru_cache(maxsize=16)(_new_kernels)
-
-
-def blocks(size: int) -> Iterator[slice]:
-    """Split rows into blocks whose arrays fit into the cache."""
-    return (slice(start, start + _ROWS) for start in range(0, size, _ROWS))
+    return [np.fft.rfft(softplus(order + q, x) * (unit**q / factorial(q))).conj() for q in range(RULES.terms)]
 
 
 def _direct(order: int, targets: Array, sources: Array, weight: Array, sign: float) -> Array:
     """Return ``sum_j weight_j S^(order)(sign * (source_j - target_i))`` for each target, pair by pair."""
     found = np.empty(targets.size)
-    rows = max(1, _PAIRS // sources.size)
+    rows = max(1, (1 << 18) // sources.size)  # arrays of pairs that stay in the cache
     for start in range(0, targets.size, rows):
         block = slice(start, start + rows)
         found[block] = softplus(order, sign * (sources - targets[block, None])) @ weight
@@ -244,26 +219,8 @@ def _range(one: Array, two: Array) -> tuple[float, float]:
     return float(min(one.min(), two.min())), float(max(one.max(), two.max()))
 
 
-def _without_gaps(one: Array, two: Array) -> tuple[Array, Array]:
-    """Shorten gaps between scores to ``_FAR``."""
-    both = np.concatenate([one, two])
-    order = np.argsort(both)
-    both[order] = prefix(np.minimum(np.diff(both[order]), _FAR))
-    return both[: one.size], both[one.size :]
-
-
-# Losses on pairs in a window with a smooth or squared charge: surrogates for boosted trees and linear models.
-
-
-# Order of the derivative of the softplus function that is the charge of a pair.
-_SMOOTH = {"logistic": 0, "sigmoid": 1}
-_SURROGATES = (*_SMOOTH, "squared_hinge")
-# Least curvature of a row, relative to the mean per unit of weight, and in absolute terms.
-_LEAST, _TINY = 1e-10, 1e-100
-# Difference of scores beyond which the logistic function has hardly any curvature.
-_FLAT = 10.0
-# From this number of rows on, ranks of a soft tail are computed from rounded scores, if they spread over few units.
-_MANY, _RANK_DENSITY, _RANK_SPAN = 50_000, 1 << 14, 64.0
+# The charge of a pair is the softplus function itself, its first derivative, or the squared hinge.
+_SURROGATES = ("logistic", "sigmoid", "squared_hinge")
 
 
 @dataclass(frozen=True)
@@ -308,14 +265,9 @@ class WindowPairs(Loss):
 
     The squared hinge is exact in O(N log N), by sorting and prefix sums. No such form exists for the other two. For few
     pairs their sums are evaluated pair by pair; otherwise by expansions on a grid with 128 cells per unit of the
-    scaled scores or more, in O(N log N + G log G) for ``G`` cells. The error of the mean over pairs is below 1e-10.
+    scaled scores, in O(N log N + G log G) for ``G`` cells. The error of the mean over pairs is below 1e-12.
     Gaps between scores are shortened where this does not change the sums. Only if the scores spread over more than
     16,000 units without gaps, the pairs are evaluated one by one, in O(mn) time and O(N) memory.
-
-    For a soft tail of the sigmoid and 50,000 rows or more, ``gradient_and_curvature``, which is for boosting, does not
-    sort the rows: negatives in the same interval of length ``scale / 16384`` count as tied, unless the scores spread
-    over more than ``64 * scale``. The relative error of a weight :math:`v_j` is at most the share of the negatives in
-    its interval among those up to it; weights in the window are exact. ``value_and_gradient`` is not rounded.
 
     The diagonal curvature is that of the Hessian with constant weights :math:`v_j`, for the two convex surrogates. For
     the sigmoid it is the absolute gradient divided by ``scale``, an upper bound because
@@ -389,79 +341,32 @@ class BoundWindowPairs(BoundLoss):
         self.lowest = LowestPositives(self, loss.min_tpr, loss.soft_tail)
         self.norm = self.m * (loss.sum_scale(self.m, self.n) / self.m)
         self._uniform = bool((self.weight == 1.0).all())
-        many = self.n_samples >= _MANY and bool(self.weight.all())
-        self._has_cells = many and not self.lowest.is_part and loss.soft_tail and loss.surrogate == "sigmoid"
         self.has_curvature = self.has_split = loss.surrogate != "sigmoid"
         self.convex = loss.surrogate != "sigmoid" and self.a == 0
         self.has_kinks = self.convex and not loss.soft_tail and (self.b < self.n or self.lowest.is_part)
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
         """Return value and gradient; the weights of the negatives are constant between two ties."""
-        return self.minorant(scores, 0.0)
+        return self._minorant(scores, 0.0)
 
-    def at(self, scores: Array) -> Evaluation:
-        """Return an object that computes several bounds of a convex loss at the same scores."""
-        return PairsEvaluation(self, scores)
-
-    def minorant(self, scores: ArrayLike, width: float) -> tuple[float, Array]:
-        """Return an affine minorant in which the selection of the rows is smoothed over ``width``.
-
-        Any shares of the negatives in [0, 1] with the sum ``b`` give a valid minorant, and so do shares of positives.
-        """
+    def _minorant(self, scores: ArrayLike, width: float) -> tuple[float, Array]:
+        # Any shares of the negatives in [0, 1] with the sum ``b`` give a valid minorant, and so do shares of positives.
         pieces, sums = self._sums(scores, value=True, width=width if self.has_kinks else 0.0)
         assert sums.value is not None
         value = float(sums.selected.weight @ sums.value) / self.norm
         return value, self._rows(pieces, sums.selected, -sums.pos_slope, sums.neg_slope, self.loss.scale)
 
     def gradient_and_curvature(self, scores: ArrayLike) -> tuple[Array, Array]:
-        """Return the gradient, and the diagonal of the Hessian or an upper bound of it.
-
-        For a soft tail of the sigmoid and many rows, ranks are computed from rounded scores, see :class:`WindowPairs`.
-        """
-        s = self._checked(scores)
-        if self._has_cells and np.ptp(s) < _RANK_SPAN * self.loss.scale:
-            gradient = self._gradient_by_cells(s)
+        """Return the gradient, and the diagonal of the Hessian or an upper bound of it."""
+        pieces, sums = self._sums(scores, bend=True)
+        gradient = self._rows(pieces, sums.selected, -sums.pos_slope, sums.neg_slope, self.loss.scale)
+        if sums.pos_bend is not None and sums.neg_bend is not None:
+            curvature = self._rows(pieces, sums.selected, sums.pos_bend, sums.neg_bend, self.loss.scale**2)
         else:
-            pieces, sums = self._sums(s, bend=True)
-            gradient = self._rows(pieces, sums.selected, -sums.pos_slope, sums.neg_slope, self.loss.scale)
-            if sums.pos_bend is not None and sums.neg_bend is not None:
-                curvature = self._rows(pieces, sums.selected, sums.pos_bend, sums.neg_bend, self.loss.scale**2)
-                return gradient, self._at_least(curvature)
-        return gradient, self._at_least(np.abs(gradient) / self.loss.scale)
-
-    def _at_least(self, curvature: Array) -> Array:
-        """Return the curvature with a positive lower limit for rows of non-zero weight."""
-        least = max(_LEAST * float(curvature.sum()) / (self.m + self.n), _TINY)
-        return np.maximum(curvature, least if self._uniform else least * self.weight, out=curvature)
-
-    def _gradient_by_cells(self, s: Array) -> Array:
-        """Return the gradient of the sigmoid with a soft tail, without sorting: negatives in a cell count as tied."""
-        z = s / self.loss.scale
-        # All rows are in the same arrays, because selecting the negatives would take longer than the sums.
-        weight = self._tail_weights(z)
-        sums = SoftplusSums(z[self.positive], z, self.positive_weight, weight)
-        norm = self.norm * self.loss.scale
-        gradient = sums.of_negatives(2)
-        gradient *= weight
-        gradient /= norm
-        gradient[self.positive] = self.positive_weight * sums.of_positives(2) / -norm
-        return gradient
-
-    def _tail_weights(self, z: Array) -> Array:
-        """Return the weights of the negatives in a soft tail, 0 for positives, if those in a cell count as tied."""
-        low, high = float(z.min()), float(z.max())
-        n_cells = int((high - low) * _RANK_DENSITY) + 1
-        weight: Array = self.weight * self.is_negative
-        cell = np.empty(z.size, dtype=np.int32)
-        for rows in blocks(z.size):
-            cell[rows] = (z[rows] - low) * _RANK_DENSITY
-        held: Array = np.bincount(cell, weight, minlength=n_cells).astype(np.float64, copy=False)
-        # Cells in ascending order of the scores, ranks from the top.
-        share = -np.diff(soft_rank(prefix(held[::-1])[::-1], self.b))
-        share = np.divide(share, held, out=np.zeros(n_cells), where=held > 0)
-        for rows in blocks(z.size):
-            weight[rows] *= share.take(cell[rows])
-        return weight
+            curvature = np.abs(gradient) / self.loss.scale
+        # A positive lower limit for rows of non-zero weight, small against the mean per unit of weight.
+        least = max(1e-10 * float(curvature.sum()) / (self.m + self.n), 1e-100)
+        return gradient, np.maximum(curvature, least if self._uniform else least * self.weight, out=curvature)
 
     def split(self) -> tuple[BoundLoss, BoundLoss]:
         """Return the parts of the sum on the windows [0, b] and [0, a]."""
@@ -476,12 +381,7 @@ class BoundWindowPairs(BoundLoss):
         return parts[0], parts[1]
 
     def curvature(self, scores: ArrayLike, count: int | None, width: float = 0.0) -> Pairs:
-        """Sample pairs by their second derivative, and pairs of rows of one class at the end of its selection.
-
-        The selection of negatives has a kink where the score equals that of rank ``b``; its curvature is the density of
-        negatives there times their covariance, which is half the mean outer product of their differences. The selection
-        of positives with ``min_tpr > 0`` has the same kink.
-        """
+        """Sample pairs by their second derivative, and at the kinks of the selections as :class:`PartialAUCTight`."""
         if count is None or not self.has_curvature:
             return super().curvature(scores, count, width)
         s = self._checked(scores)
@@ -513,14 +413,8 @@ class BoundWindowPairs(BoundLoss):
         spread = float(np.sqrt(s[self.positive].var() + s[self.negative].var()))
         half = max(0.2 * spread, width / 2)
         band = rows[np.abs(s[rows] - end) < half]
-        if band.size < 2:
-            return no_pairs()
         band = band[np.argsort(s[band])]  # the sample must not depend on the order of the rows
-        line = prefix(self.weight[band])
-        drawn = band[systematic(line, count)]
-        jump = slope / (self.norm * self.loss.scale)
-        partner = shifted(drawn)
-        return Pairs(drawn, partner, np.full(count, jump * line[-1] / (4 * half * count)))
+        return band_sample(band, self.weight, slope, 2 * half * self.norm * self.loss.scale, count)
 
     def _rows(self, pieces: Pieces, selected: Selected, of_positives: Array, of_pieces: Array, unit: float) -> Array:
         """Return one coefficient per row, from sums per selected positive and per piece in the window."""
@@ -545,7 +439,7 @@ class BoundWindowPairs(BoundLoss):
         if self.loss.surrogate == "squared_hinge":
             return pieces, _squared_hinge_sums(pos, neg, selected, pieces.weight[inside])
         sums = SoftplusSums(pos, neg, selected.weight, pieces.weight[inside])
-        order = _SMOOTH[self.loss.surrogate]
+        order = _SURROGATES.index(self.loss.surrogate)
         bend = bend and order == 0
         return pieces, _Sums(
             selected,
@@ -563,15 +457,6 @@ class BoundWindowPairs(BoundLoss):
         return replace(pieces, weight=np.diff(soft_rank(prefix(pieces.weight), self.b)))
 
 
-class PairsEvaluation(Evaluation):
-    """Values and affine minorants of :class:`BoundWindowPairs` at given scores."""
-
-    loss: BoundWindowPairs
-
-    def _computed(self, width: float) -> tuple[float, Array]:
-        return self.loss.minorant(self.scores, width)
-
-
 def _slope(surrogate: str, x: Array) -> Array:
     """Return the derivative of a convex charge in ``x``, the score of the negative minus that of the positive."""
     return softplus(1, x) if surrogate == "logistic" else 2.0 * np.maximum(1.0 + x, 0.0)
@@ -583,7 +468,7 @@ def _second_derivative(surrogate: str, x: Array) -> Array:
 
 def _bend_range(surrogate: str) -> tuple[float, float]:
     """Return the range of ``-x`` outside of which the second derivative is zero or negligible."""
-    return (-_FLAT, _FLAT) if surrogate == "logistic" else (-np.inf, 1.0)
+    return (-10.0, 10.0) if surrogate == "logistic" else (-np.inf, 1.0)
 
 
 def _squared_hinge_sums(pos: Array, neg: Array, selected: Selected, neg_weight: Array) -> _Sums:
@@ -603,3 +488,63 @@ def _squared_hinge_sums(pos: Array, neg: Array, selected: Selected, neg_weight: 
         2 * zeroth,
         2 * reached,
     )
+
+
+@dataclass(frozen=True)
+class PairwiseSquaredHinge(Loss):
+    r"""Mean squared hinge loss over all pairs, the loss of the batch method BAM.
+
+    .. math:: \frac{1}{mn} \sum_{i,j} \bigl(1 - (s_i - z_j)\bigr)_+^2
+
+    The value, the gradient and Hessian products are computed by sorting and prefix sums in O(N log N).
+
+    References
+    ----------
+    Chapelle and Keerthi, "Efficient algorithms for ranking with SVMs", Information Retrieval 2010.
+
+    Examples
+    --------
+    >>> from rocmax.losses import PairwiseSquaredHinge
+    >>> PairwiseSquaredHinge().bind([1, 0, 1, 0]).value_and_gradient([2.0, 1.5, 0.0, 0.0])[0]
+    1.875
+    """
+
+    def sum_scale(self, m: float, n: float) -> float:
+        """Return the number of pairs."""
+        return m * n
+
+    def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundSquaredHinge:
+        """Bind the loss to labels and weights."""
+        return BoundSquaredHinge(y, sample_weight)
+
+
+class BoundSquaredHinge(BoundWindowPairs):
+    """:class:`PairwiseSquaredHinge` bound to labels: the squared hinge on a window that is the whole curve."""
+
+    smooth = True
+    has_hessian_product = True
+
+    def __init__(self, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
+        super().__init__(y, sample_weight, WindowPairs("squared_hinge", max_fpr=1.0))
+
+    def hessian_product(self, scores: ArrayLike) -> Callable[[Array], Array]:
+        """Return ``v -> H v`` for the generalized Hessian in the scores; pairs at the kink are excluded."""
+        s = self._checked(scores)
+        pos = s[self.positive]
+        pieces = cut(s, self, 0.0, self.n)
+        active = pieces.count_above(pos - 1.0)
+        row_active = pieces.row_index(active)
+        rows = pieces.rows
+        weight, norm = self.positive_weight, self.m * self.n
+        zeroth = prefix(pieces.row_weight)[row_active]
+        reached = charged(row_active, weight, rows.size)
+
+        def product(vector: Array) -> Array:
+            v_pos, v_neg = vector[self.positive], vector[rows]
+            first = prefix(pieces.row_weight * v_neg)[row_active]
+            pos_part = 2 * weight * (v_pos * zeroth - first) / norm
+            reached_v = charged(row_active, weight * v_pos, rows.size)
+            neg_part = 2 * pieces.row_weight * (v_neg * reached - reached_v) / norm
+            return scatter(self.n_samples, self.positive, pos_part, rows, neg_part)
+
+        return product

@@ -10,42 +10,27 @@ rare feature does, the Hessian lacks a direction of large curvature. Here, every
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
+from rocmax._rounding import window_end
 from rocmax._support import Array, Bools, Index
-from rocmax._window import window_end
 from rocmax.losses.base import BoundLoss, Pairs
 
-# Sorted negatives in a window of false-positive rates.
-
-
-# Margin for the rank of a score in a part of the rows, in standard errors.
-_ERRORS = 2.5
+# Steps of this length along a circle are spread evenly over it, whatever their number.
+GOLDEN = 0.6180339887498949
 
 
 @dataclass(frozen=True)
 class Pieces:
     """Negatives in descending order of score, cut into pieces at the ends of a window.
 
-    Attributes
-    ----------
-    rows, row_score, row_weight : ndarray
-        Rows of negatives in descending order of score, their scores and weights.
-    row_block : ndarray of int or None
-        The block of ties of each row; None if each row is a block.
-    block_weight : ndarray
-        Weight of each block.
-    score, weight : ndarray
-        One entry per piece: its score and its weight.
-    block : ndarray of int or None
-        The block each piece was cut from; None if the pieces are the first blocks, in order.
-    start, stop : int
-        Pieces ``start:stop`` are the window; earlier pieces are left of it. Pieces from ``stop`` on, if any, are the
-        rest of the sample, in descending order.
+    The rows are in blocks of ties (None: each row is one), and a piece is cut from a block (None: from the first ones,
+    in order). Pieces ``start:stop`` are the window; those from ``stop`` on, if any, are the rest of the sample.
     """
 
     rows: Index
@@ -107,6 +92,20 @@ def prefix(values: Array) -> Array:
     return sums
 
 
+def blocks(size: int) -> Iterator[slice]:
+    """Split rows into blocks whose arrays fit into the cache."""
+    step = 1 << 15
+    return (slice(start, start + step) for start in range(0, size, step))
+
+
+def without_gaps(one: Array, two: Array, longest: float) -> tuple[Array, Array]:
+    """Shorten gaps between scores that are longer than a pair can feel, so that sums of squares lose no precision."""
+    both = np.concatenate([one, two])
+    order = np.argsort(both)
+    both[order] = prefix(np.minimum(np.diff(both[order]), longest))
+    return both[: one.size], both[one.size :]
+
+
 def soft_rank(rank: Array, b: float) -> Array:
     """Return the integral of ``min(1, b / t)`` from 0 to each rank."""
     total: Array = np.minimum(rank, b) + b * np.log(np.maximum(rank, b) / b)
@@ -118,30 +117,6 @@ def charged(ends: Index, weight: Array, size: int) -> Array:
     ending = np.bincount(ends, weight, minlength=size + 1).astype(np.float64, copy=False)
     result: Array = np.add.accumulate(ending[::-1])[-2::-1]
     return result
-
-
-class Ranked(Protocol):
-    """Rows of one class and their weights, as the negatives of a :class:`BoundLoss`."""
-
-    @property
-    def negative(self) -> Index:
-        """The rows of the class."""
-
-    @property
-    def n_negative(self) -> int:
-        """The number of rows of the class."""
-
-    @property
-    def is_negative(self) -> Bools:
-        """Whether a row is one of ``negative``."""
-
-    @property
-    def weight(self) -> Array:
-        """The weight of each row."""
-
-    @property
-    def n(self) -> float:
-        """Total weight of the class."""
 
 
 def cut(
@@ -157,23 +132,10 @@ def cut(
 ) -> Pieces:
     """Split the negatives in descending order at the ranks ``start`` and ``stop``, which are cumulative weights.
 
-    Parameters
-    ----------
-    scores : ndarray
-        Scores of all rows.
-    sample : Ranked
-        Sample with the negatives and the weights.
-    start, stop : float
-        Ends of the window, ``0 <= start < stop <= sample.n``.
-    width : float
-        With ``width > 0`` the end at ``stop`` is soft: a negative of score ``z`` is inside with the share
-        ``clip(1/2 + (z - theta)/width, 0, 1)``, where ``theta`` is such that the shares sum to ``stop``.
-    rest : bool
-        Whether to include the pieces beyond ``stop``.
-    merge_ties : bool
-        Whether tied negatives are one piece, for weights that depend on the ranks of the pieces.
-    ranked : Descending or None
-        The negatives from :func:`descending` for this or a larger width, if they are known.
+    With ``width > 0`` the end at ``stop`` is soft: a negative of score ``z`` is inside with the share ``clip(1/2 + (z -
+    theta)/width, 0, 1)``, where ``theta`` is such that the shares sum to ``stop``. ``rest`` includes the pieces beyond
+    ``stop``. With ``merge_ties``, tied negatives are one piece, for weights that depend on the ranks of the pieces.
+    ``ranked`` is the result of :func:`descending` for this or a larger width, if it is known.
     """
     full = stop >= sample.n * (1 - 1e-12)
     rows, row_score, row_weight = ranked or descending(scores, sample, stop, width, rest)
@@ -257,18 +219,11 @@ def _split(score: Array, weight: Array, at: float) -> tuple[Index, Array, int]:
 def sample_bands(
     first_weight: Array, low: Index, high: Index, second_cumulated: Array, count: int
 ) -> tuple[Index, Index, float]:
-    """Draw pairs (i, j) with ``low[i] <= j < high[i]`` by systematic sampling.
+    """Draw pairs (i, j) with ``low[i] <= j < high[i]`` by systematic sampling; return them and the weight of all pairs.
 
     The pair (i, j) is drawn with probability proportional to ``first_weight[i]`` times the weight of ``j``, whose
-    prefix sums are given. Systematic sampling takes equal steps along the cumulative weight of all pairs. It needs no
-    random numbers and has less variance than independent draws.
-
-    Returns
-    -------
-    i, j : ndarray of int
-        The pairs.
-    mass : float
-        Total weight of all pairs in the bands.
+    prefix sums are given. Equal steps along the cumulative weight of all pairs need no random numbers and have less
+    variance than independent draws.
     """
     start = second_cumulated[low]
     mass = first_weight * (second_cumulated[high] - start)
@@ -305,10 +260,17 @@ def _variance(values: Array) -> float:
     return float(centered @ centered) / values.size
 
 
-def shifted(items: Index) -> Index:
-    """Return the items in another order: moved round by a golden section of their number, as partners of them."""
-    by = int(0.6180339887498949 * items.size)
-    return np.concatenate([items[items.size - by :], items[: items.size - by]])
+def band_sample(band: Index, weight: Array, slope: float, unit: float, count: int) -> Pairs:
+    """Sample ``count`` pairs for ``slope / unit`` times the scatter matrix of the rows ``band`` of one class, in order.
+
+    The mean outer product of the differences of two independent draws is twice the covariance.
+    """
+    if band.size < 2 or slope == 0:
+        return no_pairs()
+    line = prefix(weight[band])
+    drawn = band[systematic(line, count)]
+    partner = np.roll(drawn, int(GOLDEN * count))
+    return Pairs(drawn, partner, np.full(count, slope * line[-1] / unit / (2 * count)))
 
 
 def no_pairs() -> Pairs:
@@ -348,7 +310,8 @@ def _below_rank(scores: Array, is_member: Bools, share: float) -> float:
     step = max(1, int(np.cbrt(scores.size) / 3))
     part = scores[::step][is_member[::step]]
     if step > 1:
-        share += _ERRORS * math.sqrt(share / max(part.size, 1))
+        # A margin of two and a half standard errors: the score is nearly always low enough.
+        share += 2.5 * math.sqrt(share / max(part.size, 1))
     k = math.ceil(share * part.size)
     return _of_rank(part, k) if k < part.size else -math.inf
 
@@ -415,28 +378,15 @@ class _Mirrored:
         return self.negative.size
 
 
+Ranked = BoundLoss | _Mirrored
+
+
 class LowestPositives:
     """Positives of the lowest scores with a share ``1 - min_tpr`` of the weight.
 
     A threshold below a positive of these ranks has a true-positive rate above ``min_tpr``. A positive that straddles
-    the end is selected in part, and tied positives share their selected weight, as the negatives of a window do.
-
-    Parameters
-    ----------
-    sample : BoundLoss
-        Sample with the positives and the weights.
-    min_tpr : float
-        True-positive rate above which the positives are selected; 0 selects all.
-    soft_tail : bool, default=False
-        Whether the other positives have the share ``size / rank``, which falls with the rank from the lowest score,
-        instead of 0.
-
-    Attributes
-    ----------
-    size : float
-        Weight of the positives above ``min_tpr``.
-    is_part : bool
-        Whether the positives differ in their shares.
+    the end is selected in part, and tied positives share their selected weight, as the negatives of a window do. With
+    ``soft_tail``, the other positives have the share ``size / rank``, from the lowest score, instead of 0.
     """
 
     def __init__(self, sample: BoundLoss, min_tpr: float, soft_tail: bool = False) -> None:
@@ -474,15 +424,9 @@ class LowestPositives:
 class CumulativeScores:
     """Rows of one class in descending order of score, with cumulative sums.
 
-    A position is a cumulative weight: position ``t`` selects the top rows of total weight ``t``, the last row
-    possibly in part. Boundary ``i`` is the position after the ``i`` highest-scored rows.
-
-    Parameters
-    ----------
-    scores : ndarray
-        Scores of the rows, in any order. Without weights they are sorted in place.
-    weight : ndarray or None
-        Weights of the rows; None if all are 1.
+    A position is a cumulative weight: position ``t`` selects the top rows of total weight ``t``, the last row possibly
+    in part. Boundary ``i`` is the position after the ``i`` highest-scored rows. Without weights, ``scores`` are sorted
+    in place.
     """
 
     def __init__(self, scores: Array, weight: Array | None) -> None:
@@ -493,13 +437,13 @@ class CumulativeScores:
             self.rising = scores
             self.falling = self.rising[::-1]
             self._position = None
-            self.total = _sums(self.falling)
+            self.total = prefix(self.falling)
         else:
             order = np.argsort(-scores, kind="stable")
             self.falling = scores[order]
             self.rising = self.falling[::-1]
-            self._position = _sums(weight[order])
-            self.total = _sums(weight[order] * self.falling)
+            self._position = prefix(weight[order])
+            self.total = prefix(weight[order] * self.falling)
 
     @property
     def weight(self) -> float:
@@ -540,29 +484,18 @@ class CumulativeScores:
         return float(level), min(float((position - start) / (stop - start)), 1.0)
 
 
-def _sums(values: Array) -> Array:
-    sums = np.empty(values.size + 1)
-    sums[0] = 0.0
-    np.cumsum(values, out=sums[1:])
-    return sums
-
-
 # Pairs of all rows close to a kink, which represent the Hessian of a smoothed loss.
-
-
-_GOLDEN = 0.6180339887498949
 
 
 def pairs_of_band(scores: Array, band: Index, weight: Array, density: float) -> Pairs:
     """Return pairs for ``density`` times the scatter matrix of the rows ``band`` of one class.
 
-    Each row is paired with one that is drawn in proportion to its weight. The mean outer product of the differences of
-    two independent draws is twice the covariance.
+    Each row is paired with one that is drawn in proportion to its weight.
     """
     if band.size < 2 or density == 0:
         return no_pairs()
     band = band[np.argsort(scores[band])]
-    partner = np.roll(band[systematic(prefix(weight[band]), band.size)], int(_GOLDEN * band.size))
+    partner = np.roll(band[systematic(prefix(weight[band]), band.size)], int(GOLDEN * band.size))
     return Pairs(band, partner, 0.5 * density * weight[band])
 
 
@@ -586,20 +519,14 @@ def _partners(
 ) -> tuple[Index, Index, Array]:
     """Draw for each row one of the others within ``half`` of its place, in proportion to their weights.
 
-    Both places are ascending. Rows without others nearby are left out.
-
-    Returns
-    -------
-    row, other : ndarray of int
-        The pairs.
-    mass : ndarray
-        Weight of the row times the weight of all others near it.
+    Both places are ascending. Rows without others nearby are left out. The last result is the weight of the row times
+    the weight of all others near it.
     """
     line = prefix(others)
     low, high = (np.searchsorted(other_place, place + side) for side in (-half, half))
     mass = weight * (line[high] - line[low])
     row = np.flatnonzero(mass > 0)
     low, high = low[row], high[row]
-    at = line[low] + ((np.arange(row.size) * _GOLDEN) % 1.0) * (line[high] - line[low])
+    at = line[low] + ((np.arange(row.size) * GOLDEN) % 1.0) * (line[high] - line[low])
     other = np.clip(np.searchsorted(line, at, side="right") - 1, low, high - 1)
     return row, other, mass[row]

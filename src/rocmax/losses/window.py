@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rocmax._support import Array, Index
-from rocmax._window import check_corner, window_end
+from rocmax._rounding import window_end
+from rocmax._support import Array, Index, check_corner
 from rocmax.losses.base import BoundLoss, Evaluation, Loss, Pairs, scatter
 from rocmax.losses.binned import BoundBinned
 from rocmax.losses.ranks import (
+    GOLDEN,
     Descending,
     LowestPositives,
     Pieces,
     Selected,
+    band_sample,
     bandwidth,
     charged,
     cut,
@@ -27,17 +28,8 @@ from rocmax.losses.ranks import (
     pairs_of_band,
     prefix,
     sample_bands,
-    shifted,
     systematic,
 )
-
-# Bounds of a loss on a window at given scores, from negatives that are sorted once.
-
-
-# Largest part of the rows that is kept in sorted order for further bounds at the same scores.
-_KEPT = 0.25
-# Largest part of the rows that counts as few rows that determine the loss.
-_MOST_ROWS = 0.4
 
 
 class Coefficients(NamedTuple):
@@ -101,21 +93,11 @@ class WindowEvaluation(Evaluation):
         rows = np.sort(np.concatenate(kept))
         return rows, np.ones(rows.size)
 
-    def active(self, reach: float) -> Index | None:
-        """Return the positives and the negatives of the highest scores, ``reach`` times as many as up to the window."""
-        loss = self.loss
-        size = loss.n_positive + reach * loss.b / loss.n * loss.n_negative
-        if loss.beyond or size > _MOST_ROWS * loss.n_samples:
-            return None
-        rows = np.concatenate([loss.positive, descending(self.scores, loss, reach * loss.b).rows])
-        rows.sort()
-        return rows
-
     def _pieces(self, width: float) -> Pieces:
         if self._ranked is None or self._ranked[0] < width:
             loss = self.loss
             ranked = descending(self.scores, loss, loss.b, width, loss.beyond)
-            if ranked.rows.size > _KEPT * loss.n_samples:
+            if ranked.rows.size > loss.n_samples / 4:  # too much memory to keep
                 return loss.cut(self.scores, width, ranked)
             self._ranked = width, ranked
         return self.loss.cut(self.scores, width, self._ranked[1])
@@ -124,8 +106,6 @@ class WindowEvaluation(Evaluation):
 # Hinge losses on a window of false-positive rates and above a true-positive rate, bound to labels.
 
 
-# With fewer rows than this in a soft end, their density is not used.
-_FEW_INSIDE = 100
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -312,20 +292,9 @@ class BoundConvex(WindowBound):
         inside = rows[np.abs(s[rows] - end) <= _edge(half, end)]
         return pairs_of_band(s, inside, self.weight, slope / (2 * half * self.norm))
 
-    def restrict(self, rows: Index, copies: Array | None = None) -> BoundLoss:
-        """Return the loss on some rows; without copies, the maximum is over ranks and selections of fewer negatives."""
-        is_negative, weight = self.is_negative[rows], self.weight[rows]
-        if copies is not None:
-            return self._on(~is_negative, weight * copies)
-        n = float(weight[is_negative].sum())
-        if n < self.b * (1 - 1e-12) or rows.size - np.count_nonzero(is_negative) < self.n_positive:
-            raise ValueError(
-                f"rows must contain all {self.n_positive} positives, and negatives of weight {self.b:g} or more; got "
-                f"{rows.size} rows with negatives of weight {n:g}; pass copies for a sample of the rows"
-            )
-        other = BoundConvex(~is_negative, weight, self.a / n, self.b / n, self.min_tpr, self.beyond)
-        other.a, other.b, other.norm = self.a, self.b, self.norm
-        return other
+    def restrict(self, rows: Index, copies: Array) -> BoundLoss:
+        """Return the loss on some rows."""
+        return self._on(~self.is_negative[rows], self.weight[rows] * copies)
 
     def binned(self, n_bins: int) -> BoundLoss:
         """Return bounds of this loss from histograms of the scores."""
@@ -417,7 +386,7 @@ class BoundConvex(WindowBound):
         if soft >= wide or inside.size >= 2 * count:
             return [self._band_pairs(inside, slope, soft, count)]
         around = rows[offset.searchsorted(-wide, side="right") : offset.searchsorted(wide)]
-        if inside.size < _FEW_INSIDE:
+        if inside.size < 100:  # too few for their density
             return [self._band_pairs(around, slope, wide, count)]
         rest = 1.0 - inside.size / (2 * count)
         density = [float(self.weight[band].sum()) / half for band, half in ((around, wide), (inside, soft))]
@@ -427,13 +396,7 @@ class BoundConvex(WindowBound):
 
     def _band_pairs(self, band: Index, slope: float, half: float, count: int) -> Pairs:
         """Sample pairs of rows of one class in a band around the end of its selection; they are in order of score."""
-        if band.size < 2 or slope == 0:
-            return no_pairs()
-        line = prefix(self.weight[band])
-        drawn = band[systematic(line, count)]
-        partner = shifted(drawn)
-        density = slope * line[-1] / (2 * half * self.norm)
-        return Pairs(drawn, partner, np.full(count, density / (2 * count)))
+        return band_sample(band, self.weight, slope, 2 * half * self.norm, count)
 
     def _jump_pairs(
         self, near: Selected, pieces: Pieces, late: Index, early: Index, share: Array, width: float, count: int
@@ -445,7 +408,7 @@ class BoundConvex(WindowBound):
             return no_pairs()
         i = systematic(line, count)
         # The negatives in between are sampled evenly, with a golden-ratio sequence.
-        place = over[early[i]] + ((np.arange(count) * 0.6180339887498949) % 1.0) * jump[i]
+        place = over[early[i]] + ((np.arange(count) * GOLDEN) % 1.0) * jump[i]
         row_line = prefix(pieces.window_row_weights())
         j = np.clip(np.searchsorted(row_line, place, side="right") - 1, 0, pieces.rows.size - 1)
         weight = line[-1] / (width * self.norm * count)
@@ -458,9 +421,6 @@ def _edge(half: float, end: float) -> float:
     Rounding must not decide whether that row is inside.
     """
     return half * (1 + 1e-9) + 8 * _EPS * abs(end)
-
-
-# Pairwise hinge loss on a window of false-positive rates that does not start at 0, bound to labels.
 
 
 class BoundHinge(WindowBound):
@@ -525,94 +485,6 @@ class PairwiseHinge(Loss):
     def sum_scale(self, m: float, n: float) -> float:
         """Return the number of pairs."""
         return m * n
-
-
-@dataclass(frozen=True)
-class PairwiseSquaredHinge(Loss):
-    r"""Mean squared hinge loss over all pairs, the loss of the batch method BAM.
-
-    .. math:: \frac{1}{mn} \sum_{i,j} \bigl(1 - (s_i - z_j)\bigr)_+^2
-
-    The value, the gradient and Hessian products are computed by sorting and prefix sums in O(N log N).
-
-    References
-    ----------
-    Chapelle and Keerthi, "Efficient algorithms for ranking with SVMs", Information Retrieval 2010.
-
-    Examples
-    --------
-    >>> from rocmax.losses import PairwiseSquaredHinge
-    >>> PairwiseSquaredHinge().bind([1, 0, 1, 0]).value_and_gradient([2.0, 1.5, 0.0, 0.0])[0]
-    1.875
-    """
-
-    def sum_scale(self, m: float, n: float) -> float:
-        """Return the number of pairs."""
-        return m * n
-
-    def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundSquaredHinge:
-        """Bind the loss to labels and weights."""
-        return BoundSquaredHinge(y, sample_weight)
-
-
-class BoundSquaredHinge(BoundLoss):
-    """:class:`PairwiseSquaredHinge` bound to labels."""
-
-    smooth = True
-    has_curvature = True
-    has_hessian_product = True
-
-    def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
-        """Return value and gradient, from the first three moments of the active negatives of each positive."""
-        s = self._checked(scores)
-        pos = s[self.positive]
-        pieces = cut(s, self, 0.0, self.n)
-        # Margins 1 - s_i + z_j = gap_i + depth_j, with both measured from a common origin.
-        gap = 1.0 - (pos - pieces.origin)
-        depth = pieces.score - pieces.origin
-        active = pieces.count_above(pos - 1.0)
-        zeroth, first, second = (prefix(pieces.weight * depth**power)[active] for power in range(3))
-        weight, norm = self.positive_weight, self.m * self.n
-        value = weight @ (gap**2 * zeroth + 2 * gap * first + second) / norm
-        pos_coef = -2 * weight * (gap * zeroth + first) / norm
-        reached = charged(active, weight, pieces.score.size)
-        reached_gap = charged(active, weight * gap, pieces.score.size)
-        neg_coef = pieces.row_coefficients(2 * pieces.weight * (reached_gap + depth * reached) / norm)
-        return float(value), scatter(self.n_samples, self.positive, pos_coef, pieces.rows, neg_coef)
-
-    def hessian_product(self, scores: ArrayLike) -> Callable[[Array], Array]:
-        """Return ``v -> H v`` for the generalized Hessian in the scores; pairs at the kink are excluded."""
-        s = self._checked(scores)
-        pos = s[self.positive]
-        pieces = cut(s, self, 0.0, self.n)
-        active = pieces.count_above(pos - 1.0)
-        row_active = pieces.row_index(active)
-        rows = pieces.rows
-        weight, norm = self.positive_weight, self.m * self.n
-        zeroth = prefix(pieces.row_weight)[row_active]
-        reached = charged(row_active, weight, rows.size)
-
-        def product(vector: Array) -> Array:
-            v_pos, v_neg = vector[self.positive], vector[rows]
-            first = prefix(pieces.row_weight * v_neg)[row_active]
-            pos_part = 2 * weight * (v_pos * zeroth - first) / norm
-            reached_v = charged(row_active, weight * v_pos, rows.size)
-            neg_part = 2 * pieces.row_weight * (v_neg * reached - reached_v) / norm
-            return scatter(self.n_samples, self.positive, pos_part, rows, neg_part)
-
-        return product
-
-    def curvature(self, scores: ArrayLike, count: int | None, width: float = 0.0) -> Pairs:
-        """Sample the active pairs, each with second derivative 2."""
-        if count is None:
-            return super().curvature(scores, count, width)
-        s = self._checked(scores)
-        pos = s[self.positive]
-        pieces = cut(s, self, 0.0, self.n)
-        active = pieces.row_index(pieces.count_above(pos - 1.0))
-        i, j, mass = sample_bands(self.positive_weight, np.zeros_like(active), active, prefix(pieces.row_weight), count)
-        weight = np.full(i.size, 2 * mass / (self.m * self.n * max(i.size, 1)))
-        return Pairs(self.positive[i], pieces.rows[j], weight)
 
 
 # Hinge surrogates of the partial AUC: tight and structural (convex), pairwise (a difference of convex losses).

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sklearn.metrics import roc_auc_score
 
-from rocmax._support import publish
+from rocmax._docstrings import publish
 from rocmax.metrics.scores import (
     break_even_point,
     f_beta_score,

@@ -10,9 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from rocmax._support import Array
 from rocmax._validation import check_groups
 
-# Relative tolerance for comparing weights: cumulative weights, and products such as 100 * 0.07, have rounding error.
-DUST = 1e-9
-
 
 class Curve(NamedTuple):
     """Weights of the negatives and of the positives above each threshold, from zero to the total weight."""
@@ -123,18 +120,6 @@ def score_blocks(
 ) -> Blocks:
     """Return the blocks of tied scores."""
     return rank_scores(y_true, y_score, sample_weight, pos_label).blocks()
-
-
-def label_blocks(
-    y_true: ArrayLike,
-    y_pred: ArrayLike,
-    sample_weight: ArrayLike | None = None,
-    pos_label: object = None,
-    *,
-    one_class: bool = False,
-) -> Blocks:
-    """Return two blocks: the rows predicted positive, and the others."""
-    return rank_labels(y_true, y_pred, sample_weight, pos_label, one_class=one_class).blocks()
 
 
 def group_numbers(

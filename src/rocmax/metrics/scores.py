@@ -14,22 +14,18 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import roc_auc_score
 from sklearn.metrics._scorer import _Scorer
 
-from rocmax._support import Array
+from rocmax._rounding import DUST, top_weight, window_end
+from rocmax._support import Array, check_beta, check_floor, check_rate, check_region, check_window
 from rocmax._validation import class_scores, named_pos_label, positive_index
-from rocmax._window import check_beta, check_floor, check_rate, check_region, check_window, top_weight, window_end
 from rocmax.metrics.curve import (
-    DUST,
     Blocks,
     Curve,
     RankedRows,
-    label_blocks,
     rank_decisions,
     rank_labels,
     rank_scores,
     score_blocks,
 )
-
-# Areas under the ROC curve and under a part of it.
 
 
 def partial_auc_score(
@@ -57,7 +53,7 @@ def partial_auc_score(
     uses whole rows instead: the negatives of rank ``j_a < j <= j_b`` from the top, with ``j_a = floor(n a)`` and
     ``j_b = ceil(n b)``, and the ``ceil(m (1 - t))`` positives with the lowest scores. It is the fraction of their pairs
     in which the positive has the higher score. If ``n a``, ``n b`` and ``m t`` are integers and no positive is tied
-    with a negative, both definitions are equal.
+    with a negative, both definitions are equal. The user guide describes the area as a mean over pairs.
 
     With ``t = 0`` this is the mean TPR on the range of false-positive rates. With ``a = 0`` and ``b = 1`` it is the
     area above a true-positive rate, which equals the area left of the false-positive rate ``1 - t`` after exchanging
@@ -86,17 +82,6 @@ def partial_auc_score(
     float
         Between 0 and 1, higher is better. Without ``min_tpr``, an uninformative score has the area ``(a + b) / 2``, or
         0.5 if standardized.
-
-    Notes
-    -----
-    In other words, the area is the mean over the pairs of one of the ``m (1 - t)`` lowest positives and one of the
-    ``n b`` highest negatives (without the ``n a`` highest) of 1 if the positive has the higher score, of one half if
-    the scores are equal, and of 0 otherwise, where a row at a limit counts in part. This is exact unless one block of
-    tied scores has rows of both classes and contains a limit. The area then follows the straight line of the block,
-    which is the expected curve over random orders of its rows.
-
-    The score of the ISIC 2024 challenge, the area above 80 % TPR without division, between 0 and 0.2, is
-    ``partial_auc_score(y_true, y_score, min_tpr=0.8, normalize=False)``.
 
     References
     ----------
@@ -298,7 +283,7 @@ def f_beta_score(
     >>> f_beta_score([0, 0, 0, 1, 1], [0, 0, 1, 1, 1])
     0.8
     """
-    return f_beta(label_blocks(y_true, y_pred, sample_weight, pos_label, one_class=True).curve(), beta=beta)
+    return f_beta(rank_labels(y_true, y_pred, sample_weight, pos_label, one_class=True).blocks().curve(), beta=beta)
 
 
 def g_mean_score(
@@ -337,7 +322,7 @@ def g_mean_score(
     >>> g_mean_score([0, 0, 0, 0, 1, 1, 1, 1], [0, 1, 1, 1, 1, 1, 1, 1])
     0.5
     """
-    return g_mean(label_blocks(y_true, y_pred, sample_weight, pos_label).curve())
+    return g_mean(rank_labels(y_true, y_pred, sample_weight, pos_label).blocks().curve())
 
 
 def weighted_relative_accuracy(
@@ -384,7 +369,7 @@ def weighted_relative_accuracy(
     >>> weighted_relative_accuracy([0, 0, 1, 1], [1, 1, 1, 1])
     0.0
     """
-    return relative_accuracy(label_blocks(y_true, y_pred, sample_weight, pos_label).curve())
+    return relative_accuracy(rank_labels(y_true, y_pred, sample_weight, pos_label).blocks().curve())
 
 
 def f_beta(curve: Curve, *, beta: float) -> float:
@@ -606,22 +591,9 @@ def break_even(curve: Curve) -> float:
 
 @dataclass(frozen=True)
 class Metric:
-    """Public metric function, and its computation from the ROC curve of validated and sorted inputs.
+    """Public metric function of labels and scores or predicted labels, and its computation from a ROC curve.
 
-    Attributes
-    ----------
-    name : str
-        Name of the function, without the suffix ``_score``.
-    function : callable
-        The public function of labels and of scores or predicted labels.
-    from_curve : callable
-        The same value from the ROC curve.
-    ranked : callable
-        Function that validates and sorts the inputs.
-    greater_is_better : bool
-        Whether higher values are better.
-    one_class : bool
-        Whether the function is defined if all labels are equal.
+    ``ranked`` validates and sorts the inputs; ``one_class`` is whether the function is defined if all labels are equal.
     """
 
     name: str
@@ -706,11 +678,6 @@ METRICS: dict[str, Metric] = {
 }
 
 
-# Curve of a perfect ranking, to try parameters on. It has more rows than any number of top rows in use.
-_ROWS = 2.0**53
-_PERFECT = Curve(fp=np.array([0.0, 0.0, _ROWS]), tp=np.array([0.0, _ROWS, _ROWS]))
-
-
 def find_metric(measure: MetricLike, params: dict[str, Any]) -> tuple[Metric, dict[str, Any]]:
     """Return the metric and all its parameters, including defaults; raise ValueError for bad names and values."""
     if not isinstance(measure, str) and isinstance(getattr(measure, "metric", None), Metric):
@@ -728,8 +695,10 @@ def find_metric(measure: MetricLike, params: dict[str, Any]) -> tuple[Metric, di
     missing = [key for key, value in filled.items() if value is inspect.Parameter.empty]
     if missing:
         raise ValueError(f"{found.name} requires a value for {_listed(missing)}; got {_listed(params)}")
-    # Raises ValueError for values that the metric refuses.
-    found.from_curve(_PERFECT, **filled)
+    # Raises ValueError for values that the metric refuses. The curve, that of a perfect ranking, has more rows than any
+    # number of top rows in use.
+    rows = 2.0**53
+    found.from_curve(Curve(fp=np.array([0.0, 0.0, rows]), tp=np.array([0.0, rows, rows])), **filled)
     return found, filled
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,26 +14,51 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 from scipy.stats import norm, t
 
-from rocmax._support import Array
-from rocmax._window import check_floor, check_window
-from rocmax.metrics.curve import DUST, Blocks, Curve, RankedRows, group_numbers, rank_scores
+from rocmax._rounding import DUST
+from rocmax._support import Array, check_floor, check_window, stack_level
+from rocmax.metrics.curve import Blocks, Curve, RankedRows, group_numbers, rank_scores
 from rocmax.metrics.scores import Metric, MetricLike, find_metric
 
 # Bootstrap resamples as multiplicities of blocks of ties or, in large samples, of groups of blocks.
 
 
-# Below this number of copies per block, drawing and counting copies is faster than drawing the counts.
-_FEW_COPIES = 30
-# Up to this number of distinct scores, blocks are not grouped.
-N_EXACT = 20_000
-# The standard deviation of a rank in a resample is at least this number of groups.
-_FINENESS = 5
+@dataclass(frozen=True)
+class IntervalRules:
+    """Numbers of the intervals and tests; the coverage is in benchmarks/results/interval_coverage.md.
+
+    Attributes
+    ----------
+    few_copies : int
+        Below this number of copies per block, drawing and counting copies is faster than drawing the counts.
+    n_exact : int
+        Up to this number of distinct scores, blocks are not grouped.
+    fineness : int
+        The standard deviation of a rank in a resample is at least this number of groups.
+    min_rows : int
+        With fewer rows of a class, intervals do not reach their level. Those of the bootstrap do not, either, with
+        fewer rows of a class in the region of a partial AUC, or with a value less than one row away from 0 or 1.
+    min_in_region : int
+        In regions with fewer rows of a class, DeLong's intervals and tests do not reach their level; docs/measures.md.
+    prior_df : float
+        Degrees of freedom that Hanley and McNeil's variance is worth beside DeLong's; with fewer, the interval covers
+        less than 93 % with 5 positives and exponential scores.
+    """
+
+    few_copies: int = 30
+    n_exact: int = 20_000
+    fineness: int = 5
+    min_rows: int = 10
+    min_in_region: int = 30
+    prior_df: float = 10.0
+
+
+RULES = IntervalRules()
 
 
 def resamples(blocks: Blocks, count: int, rng: np.random.Generator, depth: float = 1.0) -> Iterator[Blocks]:
     """Yield the blocks with resampled weights; blocks of tied rows are drawn instead of rows.
 
-    With more than ``N_EXACT`` blocks, neighboring blocks are grouped; see :func:`group_starts`.
+    With more than ``n_exact`` blocks, neighboring blocks are grouped; see :func:`group_starts`.
     """
     starts = group_starts(blocks, depth)
     draw_negative, draw_positive = (_redrawer(np.add.reduceat(weight, starts), rng) for weight in blocks)
@@ -95,14 +121,14 @@ def n_independent(positive: NDArray[np.bool_], weight: Array, groups: NDArray[np
 
 
 def group_starts(blocks: Blocks, depth: float = 1.0) -> NDArray[np.intp]:
-    r"""Return the first block of each group of neighboring blocks; blocks are not grouped up to ``N_EXACT`` blocks.
+    r"""Return the first block of each group of neighboring blocks; blocks are not grouped up to ``n_exact`` blocks.
 
     In a resample the number of rows above a score of rank ``j``, counted from the nearer end, has a standard deviation
     of about :math:`\sqrt{j}`. A group there has :math:`\sqrt{j} / 5` rows of either class, and one row near the ends.
     Treating groups as ties changes a measure by a tenth of its standard error on average and leaves at most
     :math:`15 (\sqrt{n} + \sqrt{m})` groups. All blocks beyond the false-positive rate ``depth`` form one group.
     """
-    if blocks.negative.size <= N_EXACT:
+    if blocks.negative.size <= RULES.n_exact:
         return np.arange(blocks.negative.size)
     new = np.ones(blocks.negative.size, dtype=bool)
     new[1:] = (np.diff(_places(blocks.negative)) > 0) | (np.diff(_places(blocks.positive)) > 0)
@@ -120,7 +146,7 @@ def _places(weight: Array) -> Array:
     before = np.cumsum(weight) - weight
     half = float(weight.sum()) / 2
     rising, falling = np.minimum(before, half), np.clip(2 * half - before, 0.0, half)
-    result: Array = np.floor(2 * _FINENESS * (np.sqrt(rising) + np.sqrt(half) - np.sqrt(falling)))
+    result: Array = np.floor(2 * RULES.fineness * (np.sqrt(rising) + np.sqrt(half) - np.sqrt(falling)))
     return result
 
 
@@ -156,7 +182,7 @@ def _joint_redrawer(
         return weigh
     copies = weight.astype(np.intp)
     apart = np.ones(weight.size, dtype=bool)
-    if weight.size > N_EXACT:
+    if weight.size > RULES.n_exact:
         # Rows that are in the last group of every model need not be distinguished.
         apart = np.any([group < size - 1 for group, size in zip(groups, sizes, strict=True)], axis=0)
     owned = [np.repeat(group[apart], copies[apart]) for group in groups]
@@ -187,21 +213,14 @@ def _copies(weight: Array) -> tuple[float, int]:
 
 def _countable(weight: Array, n_copies: int, n_places: int) -> bool:
     """Return whether the weights are integers and the copies few enough to be drawn individually."""
-    return n_copies < _FEW_COPIES * n_places and bool((weight == np.floor(weight)).all())
+    return n_copies < RULES.few_copies * n_places and bool((weight == np.floor(weight)).all())
 
 
-# Confidence intervals and paired tests by the bootstrap.
-
-
-# With fewer rows of a class, intervals do not reach their level. Those of the bootstrap do not, either, with fewer rows
-# of a class in the region of a partial AUC, or with a value less than one row away from 0 or 1. The figures are in
-# benchmarks/results/interval_coverage.md.
-MIN_IN_CLASS, MIN_IN_AREA, MIN_FROM_END = 10, 10, 1.0
 # A measure or its name, and its parameters.
 Named = tuple[MetricLike, dict[str, Any]]
 
 
-class Estimate(NamedTuple):
+class IntervalEstimate(NamedTuple):
     """Value of a measure, its confidence interval, and why that covers less often than its level, if it does."""
 
     value: float
@@ -249,8 +268,7 @@ def bootstrap_interval(
         Scores; predicted labels for a measure of labels.
     n_resamples : int, default=1000
         Number of resamples.
-    confidence_level : float, default=0.95
-        Confidence level of the interval, above 0 and below 1.
+    confidence_level
     random_state : int, numpy.random.Generator or None, default=None
         Seed or generator of the resamples. Pass an int for reproducible results.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -274,12 +292,9 @@ def bootstrap_interval(
 
     Notes
     -----
-    A resample is a vector of multiplicities, from one multinomial draw in each class, and its value is the measure with
-    the multiplicities as weights. Scores are sorted once, and each resample takes O(N). With more than 20,000 distinct
-    scores, neighboring scores are grouped and treated as ties. Near the rank ``j``, counted from the nearer end of the
-    class, a group has ``sqrt(j) / 5`` rows, a fifth of the standard deviation of that rank in a resample; near the ends
-    scores are not grouped. A resample then takes O(sqrt(N)), and the difference to the interval without groups is below
-    the error of the resampling.
+    Scores are sorted once, and each resample takes O(N). With more than 20,000 distinct scores, neighboring ones are
+    grouped and treated as ties, as the user guide describes; a resample then takes O(sqrt(N)), and the difference to
+    the interval without groups is below the error of the resampling.
 
     A weight is a number of copies, so a row of weight 100 counts as 100 independent observations. If weights only
     correct for the sampling of the rows, the interval is too narrow. If the weights of a class do not sum to an
@@ -311,7 +326,7 @@ def bootstrap_interval(
             f"the interval of {name} covers less often than its level: {estimate.caution}. Use "
             f"{'delong_interval or more rows' if name == 'roc_auc' else 'more rows'}",
             UserWarning,
-            stacklevel=2,
+            stacklevel=stack_level(),
         )
     return estimate.low, estimate.high
 
@@ -349,8 +364,7 @@ def bootstrap_test(
         Scores of the other model. Predicted labels for a measure of labels.
     n_resamples : int, default=2000
         Number of resamples.
-    confidence_level : float, default=0.95
-        Confidence level of the interval of the difference, above 0 and below 1.
+    confidence_level
     random_state : int, numpy.random.Generator or None, default=None
         Seed or generator of the resamples. Pass an int for reproducible results.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -396,7 +410,7 @@ def estimate_measures(
     pos_label: object = None,
     groups: ArrayLike | None = None,
     watch: Callable[[Curve], None] | None = None,
-) -> list[Estimate]:
+) -> list[IntervalEstimate]:
     """Return several measures of the same scores with intervals, as :func:`bootstrap_interval` computes them.
 
     All measures use the same resamples, so the cost is little more than for one measure. ``watch`` is called with the
@@ -423,7 +437,7 @@ def estimate_measures(
     tail = tail_share(confidence_level, n_fewest)
     estimates = []
     for (measure, filled), column in zip(found, np.array(drawn).T, strict=True):
-        estimate = Estimate(float(measure.from_curve(whole, **filled)), *_middle(column, tail))
+        estimate = IntervalEstimate(float(measure.from_curve(whole, **filled)), *_middle(column, tail))
         caution = _few_in_class(n_fewest, number) or _few_in_area(measure, filled, whole)
         caution = caution or _near_end(measure, filled, whole, estimate, n_fewest, number)
         estimates.append(estimate._replace(caution=caution))
@@ -432,9 +446,9 @@ def estimate_measures(
 
 def _few_in_class(n_fewest: float, groups: NDArray[np.intp] | None) -> str:
     """Return a text if a class has too few independent rows, or groups, for an interval."""
-    if n_fewest >= MIN_IN_CLASS * (1 - DUST):
+    if n_fewest >= RULES.min_rows * (1 - DUST):
         return ""
-    return f"a class has {n_fewest:.4g} independent {_units(groups)}; at least {MIN_IN_CLASS} are needed"
+    return f"a class has {n_fewest:.4g} independent {_units(groups)}; at least {RULES.min_rows} are needed"
 
 
 def _few_in_area(measure: Metric, filled: dict[str, Any], curve: Curve) -> str:
@@ -443,15 +457,15 @@ def _few_in_area(measure: Metric, filled: dict[str, Any], curve: Curve) -> str:
         return ""
     width, height = filled.get("max_fpr", 1.0) - filled.get("min_fpr", 0.0), 1 - filled.get("min_tpr", 0.0)
     inside = (curve.n * width, "negatives"), (curve.m * height, "positives")
-    few = [f"{count:.3g} {name}" for count, name in inside if count < MIN_IN_AREA * (1 - DUST)]
-    return f"its region contains about {' and '.join(few)}; at least {MIN_IN_AREA} are needed" if few else ""
+    few = [f"{count:.3g} {name}" for count, name in inside if count < RULES.min_rows * (1 - DUST)]
+    return f"its region contains about {' and '.join(few)}; at least {RULES.min_rows} are needed" if few else ""
 
 
 def _near_end(
     measure: Metric,
     filled: dict[str, Any],
     curve: Curve,
-    estimate: Estimate,
+    estimate: IntervalEstimate,
     n_fewest: float,
     groups: NDArray[np.intp] | None,
 ) -> str:
@@ -461,13 +475,13 @@ def _near_end(
         value = measure.from_curve(curve, **{**filled, "standardize": False, "normalize": True})
     distance = max(0.0, min(value, 1 - value))
     if measure.name in ("roc_auc", "partial_auc", "tpr_at_fpr") and not filled.get("min_tpr"):
-        near = n_fewest * distance < MIN_FROM_END * (1 - DUST)
+        near = n_fewest * distance < 1 - DUST
     else:
         near = estimate.low == estimate.high and estimate.low in (0.0, 1.0)
     if not near:
         return ""
     return (
-        f"its value {value:.4g} is {distance:.2g} from {round(value)}; at least {MIN_FROM_END / n_fewest:.2g} is "
+        f"its value {value:.4g} is {distance:.2g} from {round(value)}; at least {1 / n_fewest:.2g} is "
         f"needed with {n_fewest:.4g} independent {_units(groups)} of the smaller class"
     )
 
@@ -568,13 +582,12 @@ def _at_least_one(n_resamples: object) -> int:
 # Confidence intervals and paired tests from the variance of the area, without resampling.
 
 
-# In regions with fewer rows of a class, intervals and tests do not reach their nominal level; see docs/measures.md.
-MIN_IN_REGION = 30
-# Degrees of freedom that Hanley and McNeil's variance is worth beside DeLong's; with fewer, the interval covers less
-# than 93 % with 5 positives and exponential scores, see benchmarks/results/interval_coverage.md.
-PRIOR_DF = 10.0
-# Limits of the region that is the whole curve: min_fpr, max_fpr and min_tpr.
-WHOLE_CURVE = (0.0, 1.0, 0.0)
+class _Region(NamedTuple):
+    """Limits of a region; by default, the whole curve."""
+
+    min_fpr: float = 0.0
+    max_fpr: float = 1.0
+    min_tpr: float = 0.0
 
 
 class _OutsideRegionError(ValueError):
@@ -648,8 +661,7 @@ def delong_interval(
     Parameters
     ----------
     y_true, y_score, min_fpr, max_fpr, min_tpr
-    confidence_level : float, default=0.95
-        Confidence level of the interval, above 0 and below 1.
+    confidence_level
     sample_weight, pos_label, groups
 
     Returns
@@ -693,14 +705,14 @@ def delong_interval(
     rows = rank_scores(y_true, y_score, sample_weight, pos_label)
     number = group_numbers(groups, sample_weight, y_true)
     placements = _placements(rows, min_fpr, max_fpr, min_tpr)
-    ends = _delong_interval(rows, placements, (min_fpr, max_fpr, min_tpr), confidence_level, number)
+    ends = _delong_interval(rows, placements, _Region(min_fpr, max_fpr, min_tpr), confidence_level, number)
     _warn_if_few(placements)
     if few := _few_in_class(n_independent(rows.positive, rows.weight, number), number):
         warnings.warn(
             f"DeLong's interval covers less often than its level: {few}. Use more rows; the bootstrap covers less "
             "often still",
             UserWarning,
-            stacklevel=2,
+            stacklevel=stack_level(),
         )
     return ends
 
@@ -708,21 +720,20 @@ def delong_interval(
 def _delong_interval(
     rows: RankedRows,
     placements: _Placements,
-    limits: tuple[float, float, float],
+    limits: _Region,
     level: float,
     groups: NDArray[np.intp] | None,
 ) -> tuple[float, float]:
-    """Return the interval of :func:`delong_interval`; the limits are ``min_fpr``, ``max_fpr`` and ``min_tpr``."""
-    min_fpr, max_fpr, min_tpr = limits
+    """Return the interval of :func:`delong_interval`."""
     spread = _spread(rows, placements.values, groups)
     area = placements.area
-    if limits != WHOLE_CURVE and spread.variance > 0 and 0 < area < 1:
+    if limits != _Region() and spread.variance > 0 and 0 < area < 1:
         reach = norm.ppf((1 + level) / 2) * math.sqrt(spread.variance) / (area * (1 - area))
         low, high = expit(logit(area) + np.array([-reach, reach]))
         return float(low), float(high)
     in_region = spread._replace(
-        n_positives=max(1.0, spread.n_positives * (1 - min_tpr)),
-        n_negatives=max(1.0, spread.n_negatives * (max_fpr - min_fpr)),
+        n_positives=max(1.0, spread.n_positives * (1 - limits.min_tpr)),
+        n_negatives=max(1.0, spread.n_negatives * (limits.max_fpr - limits.min_fpr)),
     )
     return _interval(area, in_region, level)
 
@@ -752,8 +763,7 @@ def delong_test(
     y_score_other : array-like of shape (n_samples,)
         Scores of the other model.
     min_fpr, max_fpr, min_tpr
-    confidence_level : float, default=0.95
-        Confidence level of the interval of the difference, above 0 and below 1.
+    confidence_level
     sample_weight, pos_label, groups
 
     Returns
@@ -799,7 +809,7 @@ def delong_test(
 
 def estimate_with_delong(
     measures: Sequence[Named], y_true: ArrayLike, y_score: ArrayLike, *, groups: ArrayLike | None = None, **options: Any
-) -> list[Estimate]:
+) -> list[IntervalEstimate]:
     """Return several measures with intervals, as ``estimate_measures``; that of the AUC is :func:`delong_interval`'s.
 
     With few rows of a class, the bootstrap covers the AUC less often, and its interval is a point if all pairs are in
@@ -813,10 +823,10 @@ def estimate_with_delong(
     names = [find_metric(measure, params)[0].name for measure, params in measures]
     if "roc_auc" not in names:
         return found
-    ends = _delong_interval(rows, _placements(rows, *WHOLE_CURVE), WHOLE_CURVE, 0.95, number)
+    ends = _delong_interval(rows, _placements(rows, *_Region()), _Region(), 0.95, number)
     caution = _few_in_class(n_fewest, number)
     return [
-        Estimate(each.value, *ends, caution) if name == "roc_auc" else each
+        IntervalEstimate(each.value, *ends, caution) if name == "roc_auc" else each
         for name, each in zip(names, found, strict=True)
     ]
 
@@ -839,16 +849,16 @@ def _few(*models: _Placements) -> list[str]:
         "negatives": min(model.n_negatives for model in models),
         "positives": min(model.n_positives for model in models),
     }
-    return [f"{count:.3g} {name}" for name, count in counts.items() if count < MIN_IN_REGION * (1 - DUST)]
+    return [f"{count:.3g} {name}" for name, count in counts.items() if count < RULES.min_in_region * (1 - DUST)]
 
 
 def _warn_if_few(*models: _Placements) -> None:
     for count in _few(*models):
         warnings.warn(
-            f"the window contains about {count}; DeLong's variance requires at least {MIN_IN_REGION} and is not "
+            f"the window contains about {count}; DeLong's variance requires at least {RULES.min_in_region} and is not "
             "reliable with fewer. Use more rows or a wider window; the bootstrap is hardly more accurate",
             UserWarning,
-            stacklevel=3,
+            stacklevel=stack_level(),
         )
 
 
@@ -927,21 +937,6 @@ def _height(fpr: Array, tpr: Array, at: float, side: str) -> float:
     return float(tpr[place - 1] + (tpr[place] - tpr[place - 1]) * (at - fpr[place - 1]) / length)
 
 
-def area_and_variance(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    *,
-    min_fpr: float = 0.0,
-    max_fpr: float = 1.0,
-    min_tpr: float = 0.0,
-    groups: ArrayLike | None = None,
-) -> tuple[float, float]:
-    """Return the area in a region and DeLong's variance of it."""
-    rows = rank_scores(y_true, y_score, None, None)
-    placements = _placements(rows, min_fpr, max_fpr, min_tpr)
-    return placements.area, _spread(rows, placements.values, group_numbers(groups, None, y_true)).variance
-
-
 def _spread(rows: RankedRows, values: Array, groups: NDArray[np.intp] | None) -> _Spread:
     """Return the variance of the mean over the positives plus the mean over the negatives.
 
@@ -1007,8 +1002,8 @@ def _interval(area: float, spread: _Spread, level: float) -> tuple[float, float]
     inside = min(max(area, DUST), 1 - DUST)
     # Few rows can have a large number of degrees of freedom by chance.
     df = min(spread.df, spread.n_positives + spread.n_negatives - 2)
-    ratio = (df * spread.variance / law(inside) + PRIOR_DF) / (df + PRIOR_DF)
-    reach = float(t.ppf((1 + level) / 2, df + PRIOR_DF)) ** 2 * ratio
+    ratio = (df * spread.variance / law(inside) + RULES.prior_df) / (df + RULES.prior_df)
+    reach = float(t.ppf((1 + level) / 2, df + RULES.prior_df)) ** 2 * ratio
 
     def excess(theta: float) -> float:
         return (theta - area) ** 2 - reach * law(theta)

@@ -1,6 +1,6 @@
 """Linear classifiers trained on batches, pairs or single rows of a stream."""
 
-from rocmax._support import publish
+from rocmax._docstrings import publish
 from rocmax.online.base import Memory
 from rocmax.online.follow_the_leader import FollowTheLeaderClassifier, Leader
 from rocmax.online.minibatch import MiniBatchClassifier, StreamState

@@ -20,8 +20,6 @@ from rocmax.measures import ROCAUCMeasure
 from rocmax.online.sampling import reservoir
 from rocmax.operators import as_operator
 
-# Check that parameters do not change between calls of ``partial_fit``.
-
 
 def fixed_parameters(estimator: Any, free: tuple[str, ...]) -> dict[str, Any]:
     """Return the parameters that must not change: all except ``free``."""
@@ -38,11 +36,20 @@ def check_unchanged(estimator: Any, fixed: dict[str, Any]) -> None:
             )
 
 
-# Base class of the stochastic estimators.
+@dataclass(frozen=True)
+class StreamRules:
+    """Numbers of the streaming methods."""
+
+    # Maximum number of rows for the choice of the threshold: more would take as long as a pass and change it little.
+    threshold_rows: int = 10_000
+    # Number of rows or pairs from which the length of the first step is derived.
+    measured: int = 1000
+    # Steps between returns to Python: small enough for interrupts, large enough for a negligible overhead. A row that
+    # is compared with a buffer counts as one step per row of the buffer.
+    block: int = 1 << 16
 
 
-# Maximum number of rows for the choice of the threshold: more rows would take as long as a pass and change it little.
-_N_FOR_THRESHOLD = 10_000
+RULES = StreamRules()
 # Parameters that may change between calls of partial_fit: those used only by fit, and the seed.
 _FREE = ("max_iter", "tol", "random_state")
 _MEASURE = ROCAUCMeasure()
@@ -150,8 +157,8 @@ class StochasticClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstima
 
     def _threshold(self, stream: RowBlock, weights: Array) -> float:
         rows: NDArray[Any] = np.arange(stream.positive.size)
-        if rows.size > _N_FOR_THRESHOLD:
-            rows = stream.rng.choice(rows.size, _N_FOR_THRESHOLD, replace=False, shuffle=False)
+        if rows.size > RULES.threshold_rows:
+            rows = stream.rng.choice(rows.size, RULES.threshold_rows, replace=False, shuffle=False)
         positive = stream.positive[rows]
         if positive.all() or not positive.any():
             return 0.0
@@ -162,34 +169,13 @@ class StochasticClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstima
         return _MEASURE.score(y, scores, sample_weight=sample_weight, pos_label=pos_label)
 
 
-# Data structures and interface of the streaming methods.
-
-
-# Number of steps between returns to Python: small enough for interrupts, large enough for a negligible overhead. A row
-# that is compared with a buffer counts as one step per row of the buffer.
-BLOCK = 1 << 16
-
-
 @dataclass
 class RowBlock:
-    """Rows of one pass: the stored rows, followed by the new rows.
+    """Rows of one pass: the stored rows, followed by the new rows, whose indices are ``new``.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix
-        Rows.
-    positive : ndarray of bool
-        Labels of the rows.
-    new : ndarray of int
-        Indices of the new rows.
-    buffers : ndarray of int of shape (2, capacity)
-        Indices of the stored rows: negatives first, then positives.
-    seen : ndarray of int of shape (2,)
-        Number of rows of each class so far; the first ``min(seen, capacity)`` entries of a buffer are used.
-    rng : numpy.random.Generator
-        Random generator.
-    uniform : bool
-        Whether a pass draws pairs from all rows instead of pairing each new row once.
+    ``buffers`` has the indices of the stored rows: negatives first, then positives, of which the first
+    ``min(seen, capacity)`` entries are used. With ``uniform``, a pass draws pairs from all rows instead of pairing each
+    new row once.
     """
 
     X: Any
@@ -206,7 +192,7 @@ class RowBlock:
 
     def shuffled_blocks(self, steps_per_row: int = 1) -> Iterator[RowNumbers]:
         """Yield blocks of indices of the new rows, in random order."""
-        order, size = self.rng.permutation(self.new), max(BLOCK // steps_per_row, 1)
+        order, size = self.rng.permutation(self.new), max(RULES.block // steps_per_row, 1)
         for start in range(0, order.size, size):
             yield order[start : start + size]
 

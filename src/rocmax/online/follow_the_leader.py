@@ -32,8 +32,6 @@ from rocmax.penalties import SquaredL2
 from rocmax.solvers import OCAS, Callback, Cuts, Progress, Result, SmoothedNewton
 from rocmax.solvers.base import finish, gap_rounding
 
-# Conversion of cutting planes of a loss to a larger set of rows; see :mod:`rocmax.losses.carried_cuts`.
-
 
 class GrowingRows(NamedTuple):
     """All rows with their scores at the current weights; the cuts are based on the first ``n_old`` rows.
@@ -82,15 +80,24 @@ def carry(loss: Loss, cuts: Cuts, rows: GrowingRows) -> Cuts:
     return Cuts(gradient, grown.offset, grown.tables)
 
 
-# Penalized problem in an L2 ball: :math:`\min_{|w| \le r} \frac12|w|^2 + C R(w)`.
+@dataclass(frozen=True)
+class BallRules:
+    """Numbers of the search for ``c``, and of the stopping rules."""
+
+    # Maximum number of values of c, and the largest factor between two of them.
+    max_rounds: int = 40
+    largest_factor: float = 1000.0
+    # Share of the tolerance for the gap of the penalized problems; the rest is for the error of c.
+    share: float = 0.4
+    # Limits of the slope of log |w(c)| in log c: the norm is at most proportional to c.
+    slopes: tuple[float, float] = (0.05, 1.0)
+    # Lower limit of the loss in the stopping rule, relative to the loss of zero weights: it can be 0 on separable data.
+    # The regret is a difference of losses, so that the loss in hindsight needs no more than an absolute error.
+    floor: float = 1e-3
+    floor_in_hindsight: float = 1.0
 
 
-# Maximum number of values of c, and the largest factor between two of them.
-_MAX_ROUNDS, _LARGEST_FACTOR = 40, 1000.0
-# Share of the tolerance for the gap of the penalized problems; the rest is for the error of c.
-_SHARE = 0.4
-# Limits of the slope of log |w(c)| in log c: the norm is at most proportional to c.
-_FLATTEST, _STEEPEST = 0.05, 1.0
+RULES = BallRules()
 
 
 @dataclass(frozen=True)
@@ -132,9 +139,9 @@ class BallProblem:
         The gap is at most ``tol`` times the objective, or ``floor`` times the objective of zero weights if it is
         larger, and at most ``tol`` times the improvement over zero weights.
         """
-        search = _Search(self, C, tol, floor)
+        search = _RadiusSearch(self, C, tol, floor)
         c, inner = min(C, warm.c), tol
-        for _ in range(_MAX_ROUNDS):
+        for _ in range(RULES.max_rounds):
             result = self.penalized(c, inner, warm)
             warm = Warm(result.w, result.cuts or warm.cuts, c)
             norm = float(np.linalg.norm(result.w))
@@ -148,7 +155,7 @@ class BallProblem:
         return search.result(), warm
 
 
-class _Search:
+class _RadiusSearch:
     """Search for the weight ``c`` of the loss at which the norm is the radius."""
 
     def __init__(self, ball: BallProblem, C: float, tol: float, floor: float) -> None:
@@ -191,7 +198,7 @@ class _Search:
 
     def inner_tolerance(self, c: float, result: Result) -> float:
         """Return the tolerance at which the gap of the penalized problem is a share of the allowed gap."""
-        return _SHARE * self._tol * self._unit * (c / self._C) / abs(result.objective)
+        return RULES.share * self._tol * self._unit * (c / self._C) / abs(result.objective)
 
     def next(self, c: float, norm: float) -> float:
         """Return the next value of ``c``: a secant step in logarithms, inside the bracket."""
@@ -205,10 +212,10 @@ class _Search:
             self._low, self._high = c / 1.1, c * 1.1
         if self._last is not None and norm > 0 and self._last[1] > 0 and self._last[0] != c:
             slope = np.log(norm / self._last[1]) / np.log(c / self._last[0])
-            self._slope = float(np.clip(slope, _FLATTEST, _STEEPEST))
+            self._slope = float(np.clip(slope, *RULES.slopes))
         self._last = (c, norm)
         step = (radius / norm) ** (1.0 / self._slope) if norm > 0 else np.inf
-        new = c * float(np.clip(step, 1.0 / _LARGEST_FACTOR, _LARGEST_FACTOR))
+        new = c * float(np.clip(step, 1.0 / RULES.largest_factor, RULES.largest_factor))
         if not self._low < new < self._high:
             new = float(np.sqrt(self._low * self._high)) if self._low > 0 and np.isfinite(self._high) else new
         return min(new, self._C)
@@ -218,14 +225,6 @@ class _Search:
         args = (self._w, self._objective, self._gap, self._unit, self.converged, self._trace)
         rounding = gap_rounding(self._ball.operator, self._gap, self._zero + abs(self._objective))
         return replace(finish(*args, "FollowTheLeader", self._tol, rounding), n_iter=self._n_iter)
-
-
-# State of the follow-the-leader estimator: all rows, the current solution and the regret.
-
-
-# Lower limit of the loss in the stopping rule, relative to the loss of zero weights: it can be 0 on separable data. The
-# regret is a difference of losses, so that the loss in hindsight needs no more than an absolute error.
-_FLOOR, _FLOOR_IN_HINDSIGHT = 1e-3, 1.0
 
 
 class Update(NamedTuple):
@@ -240,18 +239,10 @@ class Update(NamedTuple):
 
 
 class Leader:
-    """All rows so far and the optimal model on them (the leader).
+    """All rows so far and the optimal model on them (the leader); zero weights until both classes have been seen.
 
-    Attributes
-    ----------
-    X, positive : matrix, ndarray of bool
-        The rows, and the mask of the positive rows.
-    result : Result
-        The current leader; zero weights until both classes have been seen.
-    mean_w : ndarray
-        Mean of the models that were evaluated, one per batch.
-    regret, regret_gap, passes : list
-        One entry per batch. The regret is at most ``regret + regret_gap``.
+    ``mean_w`` is the mean of the models that were evaluated, one per batch. The regret is at most
+    ``regret + regret_gap``.
     """
 
     def __init__(self, n_features: int) -> None:
@@ -289,7 +280,7 @@ class Leader:
         self._played += scale * bound.value_and_gradient(rows.scores)[0] - _loss_before(loss, rows)
         problem = BallProblem(operator, bound, update.radius, update.max_iter, update.callback)
         warm = Warm(self.result.w, carry(loss, self._cuts, rows), self._c)
-        self.result, warm = problem.solve(scale / update.eta, update.tol, warm, _FLOOR)
+        self.result, warm = problem.solve(scale / update.eta, update.tol, warm, RULES.floor)
         self._cuts, self._c = warm.cuts, warm.c
         best, gap = np.nan, np.nan
         if update.compute_regret:
@@ -309,7 +300,7 @@ class Leader:
         if weak > C and float(np.linalg.norm(result.w)) < radius * (1 - 1e-12):
             w, c = self._hindsight or (result.w, np.inf)
             C = weak
-            result, warm = problem.solve(C, tol, Warm(w, self._cuts, c), _FLOOR_IN_HINDSIGHT)
+            result, warm = problem.solve(C, tol, Warm(w, self._cuts, c), RULES.floor_in_hindsight)
             self._hindsight = (warm.w, warm.c)
         penalty = 0.5 * float(result.w @ result.w)
         return (result.objective - penalty) / C, (result.gap + 0.5 * radius**2 - penalty) / C
@@ -358,24 +349,8 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
 
     Parameters
     ----------
-    measure : str or Measure, default="partial_auc"
-        Measure to train for: "roc_auc", "partial_auc", "two_way_partial_auc", "tpr_at_fpr", "precision_at_k",
-        "break_even_point", "f_beta" or "g_mean", whose convex loss is minimized. An object of :mod:`rocmax.measures`
-        has its own parameters.
-    min_fpr : ...
-        Used by "partial_auc".
-    max_fpr : ...
-        Used by "partial_auc" and "two_way_partial_auc"; also the limit of "tpr_at_fpr".
-    min_tpr : ...
-        Used by "partial_auc" and "two_way_partial_auc".
-    k : ...
-        Used by "precision_at_k". ``fit`` converts a number to a fraction of the training rows. ``partial_fit`` requires
-        a fraction, because the total number of rows is unknown.
-    beta : ...
-        Used by "f_beta".
-    reference : {"best", "positives"}, default="best"
-        Reference labeling in the convex loss of the precision at k, see :class:`~rocmax.losses.PrecisionAtK`:
-        "positives" is that of the papers. Must be "best" for other measures.
+    measure, min_fpr, max_fpr, min_tpr, k, beta, reference
+        As in :class:`MiniBatchClassifier`.
     eta : float, default=1.0
         Regularization parameter, the weight of the penalty against the sum of the losses. Must be positive.
     radius : float, default=10.0

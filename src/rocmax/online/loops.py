@@ -19,19 +19,11 @@ from llvmlite import ir
 from numba import njit, typeof, types
 from numba.extending import intrinsic, overload
 
-# Compilation of loops with numba: cache on disk, notice during compilation, and dispatch by argument type.
-
-
 # Sums may be reordered to use vector instructions; infinities and NaN are handled correctly.
 _FAST = {"fastmath": {"reassoc", "contract", "nsz"}}
 
-
 _WRITTEN: dict[Callable[..., Any], frozenset[str]] = {}
-
-
 _READY: dict[tuple[Any, ...], Callable[..., Any]] = {}
-
-
 _COMPILING = threading.Lock()
 
 
@@ -59,17 +51,17 @@ def _compile(loop: Callable[..., Any], signature: tuple[types.Type, ...]) -> Cal
     notice.start()
     # With an explicit signature, arguments are converted instead of triggering another compilation for their exact
     # types.
+    found: Callable[..., Any]
     try:
-        found: Callable[..., Any] = njit([signature], cache=True, nogil=True, **_FAST)(loop)
-        return found
+        found = njit([signature], cache=True, nogil=True, **_FAST)(loop)
     except RuntimeError as error:
         if "locator" not in str(error):
             raise
         # There is no writable cache directory: the loop is compiled in each process.
-        result: Callable[..., Any] = njit([signature], nogil=True, **_FAST)(loop)
-        return result
+        found = njit([signature], nogil=True, **_FAST)(loop)
     finally:
         notice.cancel()
+    return found
 
 
 def _say_compiling() -> None:
@@ -115,9 +107,6 @@ def _on_rows(dense: Callable[..., Any], csr: Callable[..., Any]) -> Any:
 
 def _on_covariance(diagonal: Callable[..., Any], full: Callable[..., Any]) -> Any:
     return _either(diagonal, full, lambda kind: kind.ndim == 1)
-
-
-# Compiled loops for sequential algorithms, as functions on arrays.
 
 
 # Unsigned indices avoid the check for negative values, which would take as long as the arithmetic.

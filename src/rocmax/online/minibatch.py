@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,32 +19,28 @@ from rocmax.online.sampling import Buffer, Reservoir, stack
 from rocmax.solvers import Callback, Progress, Result
 from rocmax.solvers.stochastic import MiniBatchSteps
 
-# State of mini-batch training: streams, held-out rows and the composition of batches.
+
+@dataclass(frozen=True)
+class MiniBatchRules:
+    """Numbers of the estimator."""
+
+    # Rows that are kept for the choice of the threshold, of a stream and in fit: more take long and change it little.
+    stream_rows: int = 5_000
+    threshold_rows: int = 100_000
+    # Minimum numbers of steps and of passes if max_iter is None.
+    fewest_steps: int = 500
+    fewest_passes: int = 5
+    # Passes without a better measure on held-out rows after which early stopping ends the fit.
+    patience: int = 2
 
 
-# Number of rows of a stream that are stored for the choice of the threshold.
-_STREAM_ROWS = 5_000
+RULES = MiniBatchRules()
+# Parameters that may change between calls of partial_fit: those used only by fit, and the seed.
+_FREE = ("max_iter", "early_stopping", "validation_fraction", "random_state", "verbose")
 
 
 class Watch:
-    """Early stopping on held-out rows.
-
-    Parameters
-    ----------
-    measure : Measure
-        Measure to monitor.
-    data : TrainingSet
-        All rows.
-    rows : ndarray of int
-        Indices of the held-out rows.
-
-    Attributes
-    ----------
-    best : tuple of ndarray and float
-        Weights and intercept with the best value of the measure.
-    """
-
-    _PATIENCE = 2
+    """Early stopping on held-out rows; ``best`` are the weights and the intercept of the best value of the measure."""
 
     def __init__(self, measure: Measure, data: TrainingSet, rows: NDArray[np.intp]) -> None:
         self._measure, self._X, self._positive = measure, data.X[rows], data.positive[rows]
@@ -64,7 +61,7 @@ class Watch:
             self._largest, self._waited, self.best = value, 0, (w.copy(), b)
         else:
             self._waited += 1
-        return self._waited >= self._PATIENCE
+        return self._waited >= RULES.patience
 
 
 class StreamState:
@@ -79,7 +76,7 @@ class StreamState:
         self._rng = rng
         self._buffer = Buffer(estimator.batch_size)
         self._positives = None if estimator.reservoir_size is None else Reservoir(estimator.reservoir_size)
-        self._sample = Reservoir(_STREAM_ROWS)
+        self._sample = Reservoir(RULES.stream_rows)
         self._n_negatives = 0
 
     def take(self, X: Any, positive: Bools) -> None:
@@ -124,18 +121,6 @@ def with_sample(sample: Any, negatives: Any, measure: Measure, ratio: float) -> 
     if measure.depends_on_class_ratio:
         weight = np.where(labels, ratio * negatives.shape[0] / sample.shape[0], 1.0)
     return stack([sample, negatives]), labels, weight
-
-
-# Mini-batch training for every measure with a convex loss.
-
-
-# Maximum number of rows for the choice of the threshold in fit.
-_THRESHOLD_ROWS = 100_000
-# Minimum numbers of steps and of passes if max_iter is None.
-_FEWEST_STEPS = 500
-_FEWEST_PASSES = 5
-# Parameters that may change between calls of partial_fit: those used only by fit, and the seed.
-_FREE = ("max_iter", "early_stopping", "validation_fraction", "random_state", "verbose")
 
 
 class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
@@ -395,7 +380,7 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
                 f"the training rows that are not held out must contain both classes; got one class in {rows.size} rows"
             )
         per_pass = n_batches(rows.size, self.batch_size)
-        passes = self.max_iter or max(_FEWEST_PASSES, -(-_FEWEST_STEPS // per_pass))
+        passes = self.max_iter or max(RULES.fewest_passes, -(-RULES.fewest_steps // per_pass))
         steps, trace = self.make_steps(measure, data.X.shape[1]), []
         n_skipped = 0
         for n_iter in range(1, passes + 1):
@@ -413,8 +398,8 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
             steps.restart(*watch.best)
         self._begin_stream(measure, data, steps, rng, n_skipped)
         w, b = steps.mean_w.copy(), steps.mean_b
-        scores = data.X[order[:_THRESHOLD_ROWS]] @ w + b
-        seen = data.positive[order[:_THRESHOLD_ROWS]]
+        rows = order[: RULES.threshold_rows]
+        scores, seen = data.X[rows] @ w + b, data.positive[rows]
         loss = self._convex_loss(measure).with_intercept()
         objective = loss.bind(seen).value_and_gradient(scores)[0] if 0 < seen.sum() < seen.size else np.nan
         trace[-1] = trace[-1]._replace(objective=objective)

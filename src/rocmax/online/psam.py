@@ -9,10 +9,8 @@ import numpy as np
 
 from rocmax._support import Array, RowNumbers
 from rocmax._validation import check_number
-from rocmax.online.base import BLOCK, RowBlock, StochasticClassifier, mean_squared_length
+from rocmax.online.base import RULES, RowBlock, StochasticClassifier, mean_squared_length
 from rocmax.online.sampling import pairs_with_new_rows, uniform_pairs
-
-# Linear classifiers that maximize the AUC by stochastic steps on pairs or single rows.
 
 
 class PairParameters:
@@ -58,11 +56,9 @@ class PairParameters:
 
     def _make_method(self, n_features: int) -> PairSteps:
         t0 = None if isinstance(self.t0, str) else float(self.t0)
-        start = (
-            {True: 0.0, False: np.inf}[bool(self.average)]
-            if isinstance(self.average, bool | np.bool_)
-            else self.average
-        )
+        start: float = self.average
+        if isinstance(start, bool | np.bool_):
+            start = 0.0 if start else np.inf
         return PairSteps(n_features, self._proximal, self.alpha, t0, self.rskip, self.askip, float(start))
 
     def _remember(self, stream: RowBlock) -> None:
@@ -146,33 +142,12 @@ class PSAMClassifier(PairParameters, StochasticClassifier):
     _proximal = True
 
 
-# PSAM and ASAM: steps on random pairs, with scheduled shrinking and averaging.
-
-
-_N_MEASURED = 1000
-
-
 @dataclass
 class PairSteps:
     r"""Steps on one pair :math:`x = x_i - x_j` at a time, of length at most :math:`\lambda_t = 1/(\alpha(t + t_0))`.
 
-    Parameters
-    ----------
-    n_features : int
-        Number of weights.
-    proximal : bool
-        PSAM, :math:`w \leftarrow w + \min(\lambda_t, (1 - w \cdot x)_+ / |x|^2)\, x`; otherwise ASAM,
-        :math:`w \leftarrow w + \lambda_t \min((1 - w \cdot x)_+, 1)\, x`.
-    alpha : float
-        Weight of the penalty :math:`\frac\alpha2 |w|^2`.
-    t0 : float or None
-        Offset of the step number; None for the mean of :math:`|x|^2` over the first pairs divided by ``alpha``.
-    rskip : int
-        Number of steps between two shrinkings :math:`w \leftarrow (1 - \mathrm{rskip}/(t + t_0))\, w`.
-    askip : int
-        Number of steps between two iterates that are added to the average.
-    average_from : float, default=0.0
-        Number of the step after which averaging starts; infinity for no average.
+    The steps are those of PSAM (``proximal``) or ASAM, see :class:`PSAMClassifier` and
+    :class:`~rocmax.papers.ASAMClassifier`. Averaging starts after step ``average_from``; never if it is infinite.
     """
 
     n_features: int
@@ -195,8 +170,8 @@ class PairSteps:
         if not (positives.size and negatives.size):
             return
         if stream.uniform:
-            for start in range(0, stream.new.size, BLOCK):
-                size = min(BLOCK, stream.new.size - start)
+            for start in range(0, stream.new.size, RULES.block):
+                size = min(RULES.block, stream.new.size - start)
                 self.steps(stream, *uniform_pairs(positives, negatives, size, stream.rng))
         else:
             self.steps(stream, *pairs_with_new_rows(stream.new, stream.positive, positives, negatives, stream.rng))
@@ -207,7 +182,7 @@ class PairSteps:
         from rocmax.online.loops import pair_steps, run
 
         if self.t0 is None:
-            difference = stream.X[first[:_N_MEASURED]] - stream.X[second[:_N_MEASURED]]
+            difference = stream.X[first[: RULES.measured]] - stream.X[second[: RULES.measured]]
             self.t0 = mean_squared_length(difference) / self.alpha
         self._state = run(
             pair_steps, stream.loop_form, first, second, self._v, self._u, np.zeros(self.n_features), *self._state,

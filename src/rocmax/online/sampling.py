@@ -13,13 +13,7 @@ from rocmax._support import Bools, RowNumbers
 
 
 class Buffer:
-    """Buffer that splits a stream of rows into batches of fixed size.
-
-    Parameters
-    ----------
-    size : int
-        Number of rows in a batch.
-    """
+    """Buffer that splits a stream of rows into batches of fixed size."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -40,22 +34,7 @@ class Buffer:
 
 
 class Reservoir:
-    """Uniform sample of all rows seen, in bounded memory.
-
-    Parameters
-    ----------
-    size : int
-        Maximum number of rows in the sample.
-
-    Attributes
-    ----------
-    seen : int
-        Number of rows seen.
-
-    References
-    ----------
-    Vitter, "Random sampling with a reservoir", ACM Transactions on Mathematical Software 1985, algorithm R.
-    """
+    """Uniform sample of all rows seen, in bounded memory: Vitter's algorithm R (1985)."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -105,23 +84,9 @@ def stack(parts: list[Any]) -> Any:
 def uniform_pairs(
     positives: RowNumbers, negatives: RowNumbers, size: int, rng: np.random.Generator
 ) -> tuple[RowNumbers, RowNumbers]:
-    """Draw pairs of a positive and a negative, with replacement.
+    """Draw pairs of a positive and a negative, given the row indices of both classes, with replacement.
 
     Row k of n is drawn with a probability that differs from 1/n by less than one part in ``2**32 / n``.
-
-    Parameters
-    ----------
-    positives, negatives : ndarray of int
-        Row indices of both classes.
-    size : int
-        Number of pairs.
-    rng : numpy.random.Generator
-        Random generator.
-
-    Returns
-    -------
-    first, second : ndarray of int
-        Row indices of the positives and of the negatives.
     """
     # NumPy's bounded integers would take a sixth of the time of an epoch on sparse rows.
     from rocmax.online.loops import choose_pairs, run
@@ -136,24 +101,8 @@ def pairs_with_new_rows(
 ) -> tuple[RowNumbers, RowNumbers]:
     """Pair every new row once, in random order, with a random row of the other class.
 
-    Each pair with a new row has the same probability as any other pair with a new row of this class, and every new row
-    is used once.
-
-    Parameters
-    ----------
-    new : ndarray of int
-        Indices of the new rows.
-    positive : ndarray of bool
-        Labels of all rows.
-    positives, negatives : ndarray of int
-        Row indices of both classes; neither may be empty.
-    rng : numpy.random.Generator
-        Random generator.
-
-    Returns
-    -------
-    first, second : ndarray of int
-        Row indices of the positives and of the negatives.
+    ``positives`` and ``negatives`` are the row indices of both classes; neither may be empty. Each pair with a new row
+    has the same probability as any other pair with a new row of this class.
     """
     anchor = rng.permutation(new)
     first, second = uniform_pairs(positives, negatives, anchor.size, rng)
@@ -162,28 +111,10 @@ def pairs_with_new_rows(
 
 
 def reservoir(held: RowNumbers, seen: int, new: RowNumbers, capacity: int, rng: np.random.Generator) -> RowNumbers:
-    """Return a uniform sample of a stream, given the previous sample and the new rows.
+    """Return a uniform sample of a stream, given the sample ``held`` of the ``seen`` previous rows and the new rows.
 
     This is Vitter's algorithm R: the n-th row of the stream replaces a random row with probability ``capacity / n``.
     The first block is sampled directly.
-
-    Parameters
-    ----------
-    held : ndarray of int
-        Row indices of the previous sample, of size ``min(seen, capacity)``.
-    seen : int
-        Number of previous rows.
-    new : ndarray of int
-        Row indices of the new rows, in order of arrival.
-    capacity : int
-        Maximum size of the sample.
-    rng : numpy.random.Generator
-        Random generator.
-
-    Returns
-    -------
-    ndarray of int
-        Row indices of the new sample.
     """
     if seen == 0 and new.size > capacity:
         return rng.choice(new, capacity, replace=False, shuffle=False)

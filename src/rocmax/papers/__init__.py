@@ -1,7 +1,6 @@
 """Methods that the papers compare with: for reproductions, not for new work."""
 
-from rocmax._support import publish
-from rocmax.papers.pairs import GreedyPairClassifier
+from rocmax._docstrings import publish
 from rocmax.papers.streams import (
     ASAMClassifier,
     CBRClassifier,
@@ -12,7 +11,13 @@ from rocmax.papers.streams import (
     SOLAMClassifier,
 )
 from rocmax.papers.svm import AsymmetricSVC, TwoNormSVC
-from rocmax.papers.trees import AUCTreeClassifier, PAUCBoostClassifier, RankBoostClassifier, Stump
+from rocmax.papers.trees import (
+    AUCTreeClassifier,
+    GreedyPairClassifier,
+    PAUCBoostClassifier,
+    RankBoostClassifier,
+    Stump,
+)
 
 __all__ = [
     "ASAMClassifier",

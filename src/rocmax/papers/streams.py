@@ -10,10 +10,8 @@ from scipy.special import ndtri
 
 from rocmax._support import Array, RowNumbers
 from rocmax._validation import check_choice, check_number
-from rocmax.online.base import RowBlock, StochasticClassifier, mean_squared_length
+from rocmax.online.base import RULES, RowBlock, StochasticClassifier, mean_squared_length
 from rocmax.online.psam import PairParameters
-
-# Linear classifiers that maximize the AUC by stochastic steps on pairs or single rows.
 
 
 class ASAMClassifier(PairParameters, StochasticClassifier):
@@ -30,28 +28,13 @@ class ASAMClassifier(PairParameters, StochasticClassifier):
 
     Parameters
     ----------
-    alpha : float, default=1e-4
-        Weight of the penalty :math:`\frac\alpha2 |w|^2`. Must be positive. With small values, the
-        model is regularized mainly by averaging.
+    alpha
+        As in :class:`~rocmax.PSAMClassifier`.
     t0 : "auto" or float, default="auto"
         Offset of the step number, at least 0. "auto" takes the mean of :math:`|x|^2` over the first pairs, divided by
         ``alpha``: the longest stable first step.
-    rskip : int, default=16
-        Number of steps between two shrinkings :math:`w \leftarrow (1 - \mathrm{rskip}/(t + t_0))\, w`. The total
-        shrinkage and its cost are nearly independent of it.
-    askip : int, default=16
-        Number of steps between two iterates that are added to the average.
-    average : bool or int, default=True
-        Whether the model is the average of the iterates or the last one. An int is the number of steps after which
-        averaging begins.
-    max_iter : int, default=15
-        Maximum number of passes over the rows in ``fit``.
-    tol : float, default=None
-        Tolerance for stopping: ``fit`` stops after a pass that changes the weights by at most ``tol`` times their norm.
-        None means that all ``max_iter`` passes are made.
-    buffer_size : int, default=100
-        Number of rows of each class that ``partial_fit`` stores, a uniform sample of all rows so far. They are used to
-        form pairs with the rows of later blocks, and to choose the threshold.
+    rskip, askip, average, max_iter, tol, buffer_size
+        As in :class:`~rocmax.PSAMClassifier`.
     pos_label, random_state
 
     Attributes
@@ -103,11 +86,8 @@ class SOLAMClassifier(StochasticClassifier):
         rows.
     average : bool, default=True
         Whether the model is the average of the iterates, weighted by their steps, or the last one.
-    max_iter : int, default=15
-        Maximum number of passes over the rows in ``fit``.
-    tol : float, default=None
-        Tolerance for stopping: ``fit`` stops after a pass that changes the weights by at most ``tol`` times their norm.
-        None means that all ``max_iter`` passes are made.
+    max_iter, tol
+        As in :class:`~rocmax.PSAMClassifier`.
     buffer_size : int, default=100
         Number of rows of each class that ``partial_fit`` stores, a uniform sample of all rows so far, to choose the
         threshold.
@@ -169,26 +149,11 @@ class SOLAMClassifier(StochasticClassifier):
         stream.remember()
 
 
-# OAM and CBR: each row is compared with a buffer of rows of the other class.
-
-
 @dataclass
 class ReservoirSteps:
-    r"""OAM: hinge steps on pairs with uniform samples of the other class.
+    """OAM: hinge steps on pairs with uniform samples of the other class; see :class:`OAMClassifier`.
 
-    With :math:`z = y (x - x')` for each :math:`x'` in the buffer, and :math:`C_t = C \max(1, n'/\mathrm{capacity})`
-    where :math:`n'` is the number of rows of the other class so far.
-
-    Parameters
-    ----------
-    n_features : int
-        Number of weights.
-    C : float
-        Weight of the loss.
-    sequential : bool
-        Whether to take a passive-aggressive step for each pair in turn,
-        :math:`w \leftarrow w + \min(C_t/2, (1 - w \cdot z)_+/|z|^2)\, z`; otherwise one gradient
-        step, :math:`w \leftarrow w + \frac{C_t}{2} \sum_{z: w \cdot z < 1} z`.
+    ``sequential`` takes a passive-aggressive step for each pair in turn instead of one gradient step.
     """
 
     n_features: int
@@ -233,16 +198,8 @@ class ConfidenceSteps:
         \beta = \frac{\alpha\phi}{\sqrt u + v\alpha\phi}, \\
         \mu \leftarrow \mu + \alpha \Sigma z, \qquad \Sigma \leftarrow \Sigma - \beta\, \Sigma z z^\top \Sigma.
 
-    Parameters
-    ----------
-    n_features : int
-        Number of weights.
-    C : float
-        Upper bound on the step.
-    phi : float
-        Quantile of the normal distribution for the given confidence.
-    full : bool
-        Whether :math:`\Sigma` is a full matrix or diagonal.
+    ``phi`` is the quantile of the normal distribution for the confidence; ``full`` says whether :math:`\Sigma` is a
+    full matrix or diagonal.
     """
 
     n_features: int
@@ -276,27 +233,12 @@ class ConfidenceSteps:
         return self._mean.copy()
 
 
-# SOLAM: stochastic steps on a saddle-point formulation of the squared loss on pairs.
-
-
-_N_MEASURED = 1000
-
-
 @dataclass
 class SaddlePoint:
-    r"""Projected descent in :math:`(w, a, b)` and ascent in :math:`\alpha`, steps :math:`\zeta/\sqrt t`.
+    r"""Projected descent in :math:`(w, a, b)` and ascent in :math:`\alpha`; see :class:`SOLAMClassifier`.
 
-    Parameters
-    ----------
-    n_features : int
-        Number of weights.
-    radius : float
-        Bound on :math:`|w|`; with :math:`\kappa` the length of the longest row so far, :math:`|a|, |b| \le`
-        ``radius`` :math:`\kappa` and :math:`|\alpha| \le 2` ``radius`` :math:`\kappa`.
-    zeta : float or None
-        Scale of the steps; None for 1 divided by the mean of :math:`|x|^2` over the first rows.
-    average : bool, default=True
-        Whether the model is the mean of the iterates, weighted by their steps, or the last one.
+    The steps are :math:`\zeta/\sqrt t`; without ``zeta``, it is 1 divided by the mean of :math:`|x|^2` over the first
+    rows.
     """
 
     n_features: int
@@ -321,7 +263,7 @@ class SaddlePoint:
         from rocmax.online.loops import run, saddle_steps
 
         if self.zeta is None:
-            self.zeta = 1.0 / (mean_squared_length(stream.X[rows[:_N_MEASURED]]) or 1.0)
+            self.zeta = 1.0 / (mean_squared_length(stream.X[rows[: RULES.measured]]) or 1.0)
         self._state = run(
             saddle_steps, stream.loop_form, stream.positive, rows, self._v, self._u, *self._state,
             float(self.zeta), float(self.radius),
@@ -331,13 +273,6 @@ class SaddlePoint:
         """Return the weighted mean of the iterates, or the last one."""
         _, scale, weight, total, *_ = self._state
         return (weight * self._v - self._u) / total if self.average and total else scale * self._v
-
-
-# Linear online classifiers that compare each row with a buffer of rows of the other class.
-
-
-# The covariance matrix for this number of features takes 800 MB.
-_MOST_FEATURES = 10_000
 
 
 class OAMClassifier(StochasticClassifier):
@@ -360,11 +295,8 @@ class OAMClassifier(StochasticClassifier):
         Weight of the loss of a pair in a step. Must be positive.
     buffer_size : int, default=100
         Number of rows of each class in the buffers.
-    max_iter : int, default=1
-        Maximum number of passes over the rows in ``fit``.
-    tol : float, default=None
-        Tolerance for stopping: ``fit`` stops after a pass that changes the weights by at most ``tol`` times their norm.
-        None means that all ``max_iter`` passes are made.
+    max_iter, tol
+        As in :class:`~rocmax.PSAMClassifier`.
     pos_label, random_state
 
     Attributes
@@ -439,11 +371,8 @@ class CBRClassifier(StochasticClassifier):
         Probability with which a pair should be ranked correctly, above 0.5 and below 1.
     buffer_size : int, default=50
         Number of rows of each class in the buffers.
-    max_iter : int, default=1
-        Maximum number of passes over the rows in ``fit``.
-    tol : float, default=None
-        Tolerance for stopping: ``fit`` stops after a pass that changes the weights by at most ``tol`` times their norm.
-        None means that all ``max_iter`` passes are made.
+    max_iter, tol
+        As in :class:`~rocmax.PSAMClassifier`.
     pos_label, random_state
 
     Attributes
@@ -496,9 +425,9 @@ class CBRClassifier(StochasticClassifier):
             raise ValueError(f"confidence must be a probability between 0.5 and 1; got {self.confidence!r}")
 
     def _make_method(self, n_features: int) -> ConfidenceSteps:
-        if self.covariance == "full" and n_features > _MOST_FEATURES:
+        if self.covariance == "full" and n_features > 10_000:  # 800 MB
             raise ValueError(
-                f'with covariance="full", the number of features must be at most {_MOST_FEATURES}; got {n_features}. '
+                f'with covariance="full", the number of features must be at most 10000; got {n_features}. '
                 'Use covariance="diagonal".'
             )
         return ConfidenceSteps(n_features, self.C, float(ndtri(self.confidence)), self.covariance == "full")

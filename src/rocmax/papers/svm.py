@@ -13,21 +13,9 @@ from sklearn.svm import SVC
 from rocmax._support import Array
 from rocmax._validation import TrainingSet, check_number
 from rocmax.base import ScoredClassifier
-from rocmax.kernel.base import KernelMixin
+from rocmax.kernel.maps import KernelMixin
 from rocmax.kernel.qp import solve_system
 from rocmax.solvers.base import find_zero
-
-# Solver for kernel machines with a weighted offset: Newton steps with smoothed multipliers, one per row.
-
-
-# Factor by which the width of the smoothing is reduced after each smoothed problem, and its minimum. At the minimum,
-# the smoothing is centered at the current multipliers (method of multipliers), because rounding errors limit the width.
-_SHRINK, _NARROWEST = 0.2, 1e-3
-# Tolerance for the optimality conditions of a smoothed problem, relative to the total weight of the rows.
-_SOLVED = 1e-9
-# Minimum decrease from zero coefficients, relative to the objective, in the stopping criterion: for smaller values the
-# gap would have to be below the accuracy of the smoothed problems.
-_SMALLEST_GAIN = 1e-6
 
 
 class OffsetResult(NamedTuple):
@@ -50,15 +38,8 @@ class OffsetNewton:
     :math:`c_i\,\mathrm{clip}(t_i/h, 0, 1)`, smoothed with a width ``h``, turn the optimality conditions into a smooth
     equation in one coefficient per row and the offset. It is solved by Newton's method for a decreasing sequence of
     widths. At a solution, the multipliers are feasible for the dual, and the gap is the sum of the violations of
-    complementarity over the rows.
-
-    Parameters
-    ----------
-    tol : float
-        Tolerance for stopping: the gap must be at most ``tol`` times ``|objective| + mu``, and at most ``tol`` times
-        the possible decrease from zero coefficients with the best offset.
-    max_iter : int
-        Maximum number of Newton steps.
+    complementarity over the rows. It must be at most ``tol`` times ``|objective| + mu``, and at most ``tol`` times the
+    possible decrease from zero coefficients with the best offset.
     """
 
     tol: float = 1e-3
@@ -93,8 +74,9 @@ class _OffsetNewton:
         self.at_zero = min(self._value(0.0, self.scores, float(offset)) for offset in np.unique(side * margin))
 
     def soften_less(self) -> None:
-        if self.width > _NARROWEST:
-            self.width *= _SHRINK
+        """Reduce the width; a narrow one, which rounding errors limit, is centered at the current multipliers."""
+        if self.width > 1e-3:
+            self.width *= 0.2
         else:
             self.base = np.clip(self.level(self.scores, self.offset), 0.0, 1.0)
 
@@ -117,9 +99,12 @@ class _OffsetNewton:
         return 0.5 * squared_norm + self.mu * offset + hinge
 
     def unit(self, gap: float) -> float:
-        """Return the value to which the tolerance is relative."""
+        """Return the value to which the tolerance is relative.
+
+        It is not less than the accuracy of the smoothed problems.
+        """
         size = abs(self.objective()) + self.mu
-        return min(size, max(self.at_zero - self.objective() + gap, _SMALLEST_GAIN * size))
+        return min(size, max(self.at_zero - self.objective() + gap, 1e-6 * size))
 
     def softening(self) -> float:
         """Return the sum over the rows of the hinge minus multiplier times margin violation."""
@@ -130,7 +115,7 @@ class _OffsetNewton:
     def solved(self) -> bool:
         target = self.target(self.scores, self.offset)
         rest = np.abs(target - self.beta).max()
-        return bool(max(rest, abs(target.sum() - self.mu)) <= _SOLVED * self.cost.sum())
+        return bool(max(rest, abs(target.sum() - self.mu)) <= 1e-9 * self.cost.sum())
 
     def step(self) -> None:
         """Take a Newton step in the coefficients and the offset, with a line search on the smoothed objective."""
@@ -163,13 +148,6 @@ class _OffsetNewton:
 
         t = find_zero(slope_at, slope_at(0.0), rtol=0.01, largest=np.inf, max_evals=30)
         self.beta, self.scores, self.offset = self.beta + t * step, self.scores + t * along, self.offset + t * shift
-
-
-# 2-norm SVM.
-
-
-# Maximum number of iterations of libsvm, which may cycle on nearly identical rows; scikit-learn warns if it is reached.
-_MAX_LIBSVM = 1_000_000
 
 
 class TwoNormSVC(KernelMixin, ScoredClassifier):
@@ -255,8 +233,9 @@ class TwoNormSVC(KernelMixin, ScoredClassifier):
         weight = np.ones(data.positive.size) if data.weight is None else data.weight
         lift = 1.0 / (self.C * weight)
         gram[np.diag_indices(weight.size)] += lift
-        # The bound on the multipliers is never active: with the augmented kernel, the margin is hard.
-        machine = SVC(kernel="precomputed", C=1e12, tol=self.tol, max_iter=_MAX_LIBSVM, random_state=0)
+        # The bound on the multipliers is never active: with the augmented kernel, the margin is hard. libsvm may cycle
+        # on nearly identical rows; scikit-learn warns if max_iter is reached.
+        machine = SVC(kernel="precomputed", C=1e12, tol=self.tol, max_iter=1_000_000, random_state=0)
         machine.fit(gram, data.positive)
         coefficients = np.zeros(weight.size)
         coefficients[machine.support_] = machine.dual_coef_[0]
@@ -271,9 +250,6 @@ class TwoNormSVC(KernelMixin, ScoredClassifier):
 
     def _threshold(self, data: TrainingSet, scores: Array) -> float:
         return -self._bias
-
-
-# Asymmetric SVM: a one-class margin for the positives combined with a margin between the classes.
 
 
 class AsymmetricSVC(KernelMixin, ScoredClassifier):

@@ -1,21 +1,17 @@
-"""Published trees and boosting: the AUC tree, RankBoost and pAUCBoost."""
+"""Published trees and combinations of features: the AUC tree, RankBoost, pAUCBoost and the greedy combination."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rocmax._rounding import join_ties
-from rocmax._support import Array, Index
+from rocmax._rounding import join_ties, window_end
+from rocmax._support import Array, Index, check_window
 from rocmax._validation import TrainingSet, check_choice, check_number
-from rocmax._window import check_window, window_end
 from rocmax.base import ScoredClassifier
 from rocmax.measures import Measure, PartialAUCMeasure
-
-# Standardized features of a training set.
 
 
 def standardized(data: TrainingSet) -> tuple[Array, Array]:
@@ -25,9 +21,6 @@ def standardized(data: TrainingSet) -> tuple[Array, Array]:
     deviation = np.sqrt(np.average((data.X - mean) ** 2, axis=0, weights=weight))
     scale = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 1e-12)
     return (data.X - mean) * scale, scale
-
-
-# Decision stumps on presorted features, and weighted sums of stumps.
 
 
 # Relative tolerance within which gains are considered equal, so that rounding errors do not affect the choice.
@@ -55,15 +48,12 @@ class SortedFeatures:
         # Thresholds are possible only between different values.
         self._between = np.diff(self._placed, axis=0) > 0
 
-    def best(self, coefficients: Array) -> Stump | None:
-        """Return the stump with the largest absolute sum of coefficients; None if no feature varies.
-
-        Ties are resolved by the first feature and its lowest threshold.
-        """
-        return next(iter(self.leading(coefficients, 1)), None)
-
     def leading(self, coefficients: Array, count: int) -> list[Stump]:
-        """Return the best stump of each of the ``count`` best features, in descending order of the gain."""
+        """Return the best stump of each of the ``count`` best features, in descending order of the gain.
+
+        The gain is the absolute sum of the coefficients. Ties are resolved by the first feature and its lowest
+        threshold.
+        """
         varies = np.flatnonzero(self._between.any(axis=0))
         if varies.size == 0:
             return []
@@ -94,9 +84,6 @@ def stump_scores(stumps: list[Stump], weights: Array, X: Array) -> Array:
     return scores
 
 
-# Single standardized features as weak learners.
-
-
 class SingleFeature(NamedTuple):
     """A feature, times a factor; ``gain`` is the sum of its values with the coefficients."""
 
@@ -111,13 +98,7 @@ class SingleFeature(NamedTuple):
 
 
 class SingleFeatures:
-    """Standardized features of a training set.
-
-    Attributes
-    ----------
-    scale : ndarray of shape (n_features,)
-        Factors that scale the features to a deviation of 1; 0 for constant features.
-    """
+    """Standardized features of a training set; ``scale`` are their factors, 0 for constant features."""
 
     def __init__(self, data: TrainingSet) -> None:
         self._Z, self.scale = standardized(data)
@@ -129,15 +110,6 @@ class SingleFeatures:
         # Rounding preserves the order of features with equal gains.
         order = np.argsort(-np.round(size / (size.max() or 1.0), 10), kind="stable")[:count]
         return [SingleFeature(int(f), float(self.scale[f]), float(gain[f])) for f in order if self.scale[f] > 0]
-
-
-# Decision tree with splits chosen by the area under the ROC curve.
-
-
-@dataclass(frozen=True)
-class _Split:
-    feature: int
-    threshold: float
 
 
 class AUCTreeClassifier(ScoredClassifier):
@@ -224,10 +196,10 @@ class AUCTreeClassifier(ScoredClassifier):
             right.append(-1)
             limit = self.max_depth is not None and depth >= self.max_depth
             found = None if limit else best_split(data.X[rows], gain[rows], cost[rows], self.min_samples_leaf)
-            feature.append(-1 if found is None else found.feature)
-            split.append(0.0 if found is None else found.threshold)
+            feature.append(-1 if found is None else found[0])
+            split.append(0.0 if found is None else found[1])
             if found is not None:
-                low = data.X[rows, found.feature] <= found.threshold
+                low = data.X[rows, found[0]] <= found[1]
                 waiting.append((rows[~low], depth + 1, right, node))
                 waiting.append((rows[low], depth + 1, left, node))
         self.feature_, self.split_ = np.array(feature), np.array(split)
@@ -249,8 +221,8 @@ class AUCTreeClassifier(ScoredClassifier):
         return node
 
 
-def best_split(X: Array, gain: Array, cost: Array, least: float) -> _Split | None:
-    """Return the split with the largest local AUC; None if the node is pure or no split is possible.
+def best_split(X: Array, gain: Array, cost: Array, least: float) -> tuple[int, float] | None:
+    """Return the feature and threshold with the largest local AUC; None if the node is pure or no split is possible.
 
     Ties are resolved by the first feature and its lowest threshold.
     """
@@ -267,14 +239,7 @@ def best_split(X: Array, gain: Array, cost: Array, least: float) -> _Split | Non
     if area.max(initial=-1.0) <= _ROUNDING:
         return None
     feature, place = np.unravel_index(int(np.argmax(area >= area.max() - _ROUNDING)), area.shape)
-    return _Split(int(feature), midpoint(placed[place, feature], placed[place + 1, feature]))
-
-
-# RankBoost: boosted stumps for the AUC.
-
-
-# Upper bound on the rate: a stump that ranks all pairs correctly would have an infinite weight.
-_LARGEST_RATE = 1.0 - 1e-6
+    return int(feature), midpoint(placed[place, feature], placed[place + 1, feature])
 
 
 class RankBoostClassifier(ScoredClassifier):
@@ -334,11 +299,12 @@ class RankBoostClassifier(ScoredClassifier):
         stumps, weights, losses = [], [], [1.0]
         for _ in range(self.n_estimators):
             share /= np.where(data.positive, share[data.positive].sum(), share[~data.positive].sum())
-            stump = features.best(side * share)
-            if stump is None or abs(stump.gain) < 1e-12:
+            found = features.leading(side * share, 1)
+            if not found or abs(found[0].gain) < 1e-12:
                 break
-            rate = float(np.clip(stump.gain, -_LARGEST_RATE, _LARGEST_RATE))
-            weight = float(np.arctanh(rate))
+            stump = found[0]
+            # A stump that ranks all pairs correctly would have an infinite weight.
+            weight = float(np.arctanh(np.clip(stump.gain, -1 + 1e-6, 1 - 1e-6)))
             step = weight * stump(data.X)
             share *= np.exp(-side * step)
             losses.append(losses[-1] * float(share[data.positive].sum() * share[~data.positive].sum()))
@@ -352,14 +318,27 @@ class RankBoostClassifier(ScoredClassifier):
         return stump_scores(self.stumps_, self.weights_, X)
 
 
-# pAUCBoost: boosted stumps or single features for the partial AUC.
+class _WindowMixin:
+    """Common methods of the classifiers that maximize the partial AUC of the training rows.
+
+    It must precede ``ScoredClassifier`` in the list of bases.
+    """
+
+    min_fpr: float
+    max_fpr: float
+
+    def _area(self: Any, data: TrainingSet, scores: Array) -> float:
+        return float(self._measure(data.positive, join_ties(scores), data.weight, True))
+
+    def _scores(self: Any, X: Any) -> Array:
+        result: Array = self._sign() * (X @ self.coef_[0])
+        return result
+
+    def _make_measure(self) -> Measure:
+        return PartialAUCMeasure(self.min_fpr, self.max_fpr)
 
 
-# Number of candidate features in each round: those with the largest directional derivatives.
-_CANDIDATES = 10
-
-
-class PAUCBoostClassifier(ScoredClassifier):
+class PAUCBoostClassifier(_WindowMixin, ScoredClassifier):
     r"""Boosted decision stumps that maximize the partial area under the ROC curve (after pAUCBoost).
 
     The candidates of each round are chosen by the gradient of a smooth partial AUC,
@@ -452,7 +431,7 @@ class PAUCBoostClassifier(ScoredClassifier):
         chosen: list[Any] = []
         weights, trace = [], [reached]
         for _ in range(self.n_estimators):
-            found = self._best_step(data, scores, learners.leading(smooth.gradient(scores), _CANDIDATES))
+            found = self._best_step(data, scores, learners.leading(smooth.gradient(scores), 10))
             if found is None or found.area <= reached + 1e-12:
                 break
             scores, reached = found.scores, found.area
@@ -482,14 +461,7 @@ class PAUCBoostClassifier(ScoredClassifier):
     def _scores(self, X: Any) -> Array:
         if self.weak_learner == "stump":
             return stump_scores(self.stumps_, self.weights_, X)
-        result: Array = self._sign() * (X @ self.coef_[0])
-        return result
-
-    def _area(self, data: TrainingSet, scores: Array) -> float:
-        return self._measure(data.positive, join_ties(scores), data.weight, True)
-
-    def _make_measure(self) -> Measure:
-        return PartialAUCMeasure(self.min_fpr, self.max_fpr)
+        return super()._scores(X)
 
 
 class _Step(NamedTuple):
@@ -543,3 +515,104 @@ class SmoothPartialAUC:
 def _blocks(rows: NDArray[np.intp], width: int, size: int = 2_000_000) -> list[NDArray[np.intp]]:
     """Split rows into blocks so that a table with ``width`` columns has a limited size."""
     return np.array_split(rows, max(1, -(-rows.size * max(width, 1) // size)))
+
+
+class GreedyPairClassifier(_WindowMixin, ScoredClassifier):
+    r"""Greedy linear combination of features for the partial AUC.
+
+    The features are standardized, the sign of each is chosen to maximize its partial AUC, and they are sorted by their
+    partial AUC. Starting from the best feature, the current combination ``s`` and the next feature ``x`` are combined
+    to :math:`(1 - \lambda) s + \lambda x` with the :math:`\lambda \in \{0, 1/k, 2/k, \dots, 1\}` that maximizes the
+    partial AUC on the training rows; the smallest in case of ties. Therefore the partial AUC on the training rows does
+    not decrease.
+
+    Known from the literature: the method finds a linear combination by combining two scores at a time for the largest
+    partial AUC, with one parameter (100 in Narasimhan and Agarwal (2017)) for the number of intervals. The order, the
+    choice of the signs, and convex combinations of standardized scores are choices of this implementation. The original
+    method combines classifiers; here features are combined, as in Narasimhan and Agarwal (2017). With
+    ``standardize=False`` and ``orient=False``, the features are combined without changes.
+
+    Parameters
+    ----------
+    min_fpr, max_fpr
+    n_steps : int, default=100
+        Number of intervals ``k`` of the grid for each weight.
+    standardize : bool, default=True
+        Whether to standardize the features.
+    orient : bool, default=True
+        Whether to choose the signs of the features. Without it, all weights are at least 0 and a feature whose low
+        values indicate positives cannot contribute.
+    pos_label
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        Weights of the features; positive scores indicate ``classes_[1]``.
+    order_ : ndarray of shape (n_features,)
+        The features in the order in which they were added.
+    train_partial_auc_ : ndarray of shape (n_features,)
+        Partial AUC of the training rows after each feature.
+    threshold_ : float
+        The lowest threshold whose false-positive rate on the training rows is at most ``max_fpr``.
+    classes_
+
+    References
+    ----------
+    Ricamato and Tortorella, "Partial AUC maximization in a linear combination of dichotomizers", Pattern Recognition
+    2011.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from rocmax.papers import GreedyPairClassifier
+    >>> X, y = make_classification(n_samples=500, n_features=6, weights=[0.9], random_state=0)
+    >>> model = GreedyPairClassifier(max_fpr=0.1).fit(X, y)
+    >>> bool(model.train_partial_auc_[-1] >= model.train_partial_auc_[0])
+    True
+    """
+
+    def __init__(
+        self,
+        min_fpr: float = 0.0,
+        max_fpr: float = 0.1,
+        *,
+        n_steps: int = 100,
+        standardize: bool = True,
+        orient: bool = True,
+        pos_label: Any = None,
+    ) -> None:
+        self.min_fpr = min_fpr
+        self.max_fpr = max_fpr
+        self.n_steps = n_steps
+        self.standardize = standardize
+        self.orient = orient
+        self.pos_label = pos_label
+
+    def _check_parameters(self) -> None:
+        check_window(self.min_fpr, self.max_fpr)
+        check_number("n_steps", self.n_steps, above=0, integer=True)
+
+    def _learn(self, data: TrainingSet) -> Array:
+        Z, scale = standardized(data) if self.standardize else (data.X, np.ones(data.X.shape[1]))
+        sides = (1.0, -1.0) if self.orient else (1.0,)
+        alone = np.array([[self._area(data, side * column) for side in sides] for column in Z.T])
+        turned = np.where(alone[:, -1] > alone[:, 0] + 1e-12, -1.0, 1.0)
+        self.order_ = np.argsort(-np.round(alone.max(axis=1), 12), kind="stable")
+        coefficients, trace = np.zeros(Z.shape[1]), []
+        scores = np.zeros(data.positive.size)
+        for place, feature in enumerate(self.order_):
+            column = turned[feature] * Z[:, feature]
+            share, area = (1.0, alone[feature].max()) if place == 0 else self._best_share(data, scores, column)
+            coefficients *= 1.0 - share
+            coefficients[feature] = share * turned[feature] * scale[feature]
+            scores = (1.0 - share) * scores + share * column
+            trace.append(area)
+        self.train_partial_auc_ = np.array(trace)
+        self.coef_ = self._sign() * coefficients[np.newaxis, :]
+        return self._scores(data.X)
+
+    def _best_share(self, data: TrainingSet, scores: Array, column: Array) -> tuple[float, float]:
+        shares = np.linspace(0.0, 1.0, self.n_steps + 1)
+        areas = np.array([self._area(data, (1.0 - share) * scores + share * column) for share in shares])
+        best = int(np.argmax(areas >= areas.max() - 1e-12))
+        return float(shares[best]), float(areas[best])

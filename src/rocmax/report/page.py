@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull
+from scipy.special import ndtri
 from scipy.stats import binomtest
 
 from rocmax._support import Array, Index
@@ -63,14 +64,12 @@ class Segment:
 
 @dataclass(frozen=True)
 class Change:
-    """Difference between the training rows and the test rows in one column."""
+    """Difference between the training rows and the test rows in one column: what it is about, then and now."""
 
     column: str
     what: str
     then: str
     now: str
-    size: float
-    large: bool
 
 
 @dataclass(frozen=True)
@@ -109,9 +108,49 @@ class TestData:
 # Axes of the plots, and paths in their coordinates.
 
 
-WIDTH, HEIGHT = 420, 340
-LEFT, RIGHT, TOP, BOTTOM = 52, 14, 10, 46
-MAX_POINTS = 300
+@dataclass(frozen=True)
+class PageLayout:
+    """Sizes of the plots, in units of the SVG, and how much of a curve is drawn; style.css has the other sizes."""
+
+    width: int = 420
+    height: int = 340
+    # Margins for the labels of the axes.
+    left: int = 52
+    right: int = 14
+    top: int = 10
+    bottom: int = 46
+    # Names of curves: distance between two, distance to the frame, and length.
+    line_height: int = 15
+    padding: int = 6
+    label_length: int = 28
+    # Points of a line, and of a band or a lift curve, which are smooth; more would make the file larger.
+    max_points: int = 300
+    n_grid: int = 80
+    # Positions of the slider of false-positive rates.
+    n_stops: int = 160
+    # Bins of the scores, the share of scores beyond them at each end, and groups of neighboring scores.
+    n_bins: int = 40
+    tail: float = 0.001
+    n_groups: int = 10
+    # Significant digits of a threshold, if scores do not require more.
+    digits: int = 5
+    # Features, and segments by the values of a column. Contributions of columns take a prediction for each column.
+    n_features: int = 15
+    n_segments: int = 12
+    contribution_rows: int = 1_000
+    contribution_columns: int = 200
+    # Where the sliders start for models without limits.
+    max_fpr: float = 0.1
+    min_tpr: float = 0.8
+
+
+LAYOUT = PageLayout()
+_FRAME: dict[str, float] = {
+    "left": LAYOUT.left,
+    "right": LAYOUT.width - LAYOUT.right,
+    "top": LAYOUT.top,
+    "bottom": LAYOUT.height - LAYOUT.bottom,
+}
 
 
 @dataclass(frozen=True)
@@ -136,12 +175,16 @@ class Axes:
         low, high = self.x_range
         if self.log_x:
             low, high, value = np.log10(low), np.log10(high), np.log10(value)
-        return LEFT + (value - low) / (high - low) * (WIDTH - LEFT - RIGHT)
+        return LAYOUT.left + (value - low) / (high - low) * (LAYOUT.width - LAYOUT.left - LAYOUT.right)
 
     def y(self, value: Any) -> Any:
         """Return the vertical coordinate of a value."""
         low, high = self.y_range
-        return TOP + (high - value) / (high - low) * (HEIGHT - TOP - BOTTOM)
+        return LAYOUT.top + (high - value) / (high - low) * (LAYOUT.height - LAYOUT.top - LAYOUT.bottom)
+
+    def at(self, x: float, y: float) -> tuple[float, float]:
+        """Return the rounded coordinates of a point."""
+        return _short(self.x(x)), _short(self.y(y))
 
     def frame(self) -> dict[str, Any]:
         """Return the coordinates of the frame, the ticks and the shaded rectangle."""
@@ -154,12 +197,9 @@ class Axes:
             "title": self.title,
             "x_label": self.x_label,
             "y_label": self.y_label,
-            "width": WIDTH,
-            "height": HEIGHT,
-            "left": LEFT,
-            "right": WIDTH - RIGHT,
-            "top": TOP,
-            "bottom": HEIGHT - BOTTOM,
+            "width": LAYOUT.width,
+            "height": LAYOUT.height,
+            **_FRAME,
             "shaded": self._rectangle(),
             "x_ticks": [(_short(self.x(step)), f"{scale_x * step:.3g}") for step in steps],
             "y_ticks": [(_short(self.y(step)), f"{scale_y * step:.3g}") for step in ticks(*self.y_range)],
@@ -172,14 +212,11 @@ class Axes:
             "high": self.x_range[1],
             "bottom_value": self.y_range[0],
             "top_value": self.y_range[1],
-            "left": LEFT,
-            "right": WIDTH - RIGHT,
-            "top": TOP,
-            "bottom": HEIGHT - BOTTOM,
+            **_FRAME,
         }
 
     def line(self, x: Array, y: Array) -> str:
-        """Return the path of a line, reduced to at most `MAX_POINTS` points."""
+        """Return the path of a line, reduced to at most `PageLayout.max_points` points."""
         x, y = self._reduced(x, y)
         return "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in zip(self.x(x), self.y(y), strict=True))
 
@@ -202,12 +239,12 @@ class Axes:
         return _short(x), _short(y), _short(self.x(right) - x), _short(max(0.0, self.y(bottom) - y))
 
     def _reduced(self, x: Array, y: Array) -> tuple[Array, Array]:
-        if x.size <= MAX_POINTS:
+        if x.size <= LAYOUT.max_points:
             return x, y
         # Even steps along the curve, not along one axis, keep the shape of its steep part.
         across, up = np.abs(np.diff(self.x(x), prepend=self.x(x[0]))), np.abs(np.diff(self.y(y), prepend=self.y(y[0])))
         way = np.cumsum(across + up)
-        keep = np.unique(np.append(np.searchsorted(way, np.linspace(0, way[-1], MAX_POINTS)), x.size - 1))
+        keep = np.unique(np.append(np.searchsorted(way, np.linspace(0, way[-1], LAYOUT.max_points)), x.size - 1))
         return x[keep], y[keep]
 
 
@@ -230,9 +267,6 @@ def _short(value: Any) -> float:
 
 # Dash patterns, which distinguish the curves without colors; the colors are those of Okabe and Ito.
 DASHES = ("", "6 3", "2 2", "8 3 2 3")
-N_GRID = 80
-LINE_HEIGHT = 15
-LABEL_LENGTH = 28
 FPR, TPR = "False-positive rate (%)", "True-positive rate (%)"
 
 
@@ -240,17 +274,11 @@ Band = tuple[Array, Array]
 
 
 class Bands:
-    """Pointwise 95 % confidence bands of the true-positive rate, from the curves of bootstrap resamples.
-
-    Parameters
-    ----------
-    data : TestData
-        Test rows. There is a band of the whole curve, and one of its range if there is one.
-    """
+    """Pointwise 95 % confidence bands of the true-positive rate, from the curves of bootstrap resamples."""
 
     def __init__(self, data: TestData) -> None:
         ranges = [(0.0, 1.0), data.window] if _has_range(data) else [(0.0, 1.0)]
-        self._places = np.concatenate([np.linspace(*ends, N_GRID) for ends in ranges])
+        self._places = np.concatenate([np.linspace(*ends, LAYOUT.n_grid) for ends in ranges])
         self._rates: list[Array] = []
         number = None if data.groups is None else np.unique(data.groups, return_inverse=True)[1]
         self._tail = tail_share(0.95, n_independent(data.positive, np.ones(data.positive.size), number))
@@ -261,8 +289,8 @@ class Bands:
 
     def limits(self) -> list[Band]:
         """Return the lower and upper ends of each band."""
-        low, high = np.quantile(self._rates, [self._tail, 1 - self._tail], axis=0)
-        return [(low[start : start + N_GRID], high[start : start + N_GRID]) for start in range(0, low.size, N_GRID)]
+        ends = np.quantile(self._rates, [self._tail, 1 - self._tail], axis=0).reshape(2, -1, LAYOUT.n_grid)
+        return list(zip(*ends, strict=True))
 
 
 def roc_plots(models: list[RankedModel], data: TestData, bands: list[list[Band]]) -> list[tuple[Axes, dict[str, Any]]]:
@@ -289,14 +317,14 @@ def precision_recall_plot(models: list[RankedModel], data: TestData) -> dict[str
         recall, precision = tp[found] / tp[-1], tp[found] / (tp[found] + fp[found])
         lines.append(_line(axes, model, number, np.append(0.0, recall), np.append(precision[0], precision)))
     chance = data.n_positive / data.positive.size
-    return {**axes.frame(), "lines": lines, "guess": _guess(axes, (0.0, chance), (1.0, chance))}
+    return {**axes.frame(), "lines": lines, "guess": [*axes.at(0.0, chance), *axes.at(1.0, chance)]}
 
 
 def lift_plot(models: list[RankedModel], data: TestData) -> dict[str, Any]:
     """Return the plot of the lift against the share of rows with the highest scores."""
     lowest = max(1e-3, 10 / data.positive.size)
     lines: list[tuple[Array, Array]] = []
-    grid = np.geomspace(min(lowest, 0.5), 1.0, N_GRID)
+    grid = np.geomspace(min(lowest, 0.5), 1.0, LAYOUT.n_grid)
     for model in models:
         fp, tp = model.blocks.curve()
         # Within a block of ties, rows are taken in random order, which gives a straight line.
@@ -306,22 +334,11 @@ def lift_plot(models: list[RankedModel], data: TestData) -> dict[str, Any]:
         "Lift", "Rows with the highest scores (%)", "Lift", (grid[0], 1.0), (0.0, top), log_x=True, plain_y=True
     )
     drawn = [_line(axes, model, i, *lines[i]) for i, model in enumerate(models)]
-    return {**axes.frame(), "lines": drawn, "guess": _guess(axes, (grid[0], 1.0), (1.0, 1.0))}
+    return {**axes.frame(), "lines": drawn, "guess": [*axes.at(grid[0], 1.0), *axes.at(1.0, 1.0)]}
 
 
 def hull(curve: Curve) -> Index:
-    """Return the places of the vertices of the convex hull of a ROC curve; the cost is lowest at one of them.
-
-    Parameters
-    ----------
-    curve : Curve
-        Cumulative weights of both classes.
-
-    Returns
-    -------
-    ndarray of int
-        Places in the curve, in its order.
-    """
+    """Return the places of the vertices of the convex hull of a ROC curve; the cost is lowest at one of them."""
     # The lower right corner is always a vertex; it keeps the points from being collinear.
     points = np.column_stack((np.append(curve.fp, curve.n) / curve.n, np.append(curve.tp, 0.0) / curve.m))
     vertices = ConvexHull(points).vertices
@@ -341,7 +358,7 @@ def _fitting(low: float, high: float) -> tuple[float, float]:
 
 
 def _roc_plot(axes: Axes, models: list[RankedModel], limits: list[Band]) -> tuple[Axes, dict[str, Any]]:
-    grid = np.linspace(*axes.x_range, N_GRID)
+    grid = np.linspace(*axes.x_range, LAYOUT.n_grid)
     lines, bands, ends_at, floor = [], [], [], axes.y_range[0]
     for number, model in enumerate(models):
         curve = model.blocks.curve()
@@ -360,7 +377,7 @@ def _roc_plot(axes: Axes, models: list[RankedModel], limits: list[Band]) -> tupl
         ends_at.append(max(right, floor))
     labels = _labels(axes, [(line["name"], line["color"], end) for line, end in zip(lines, ends_at, strict=True)])
     start, end = axes.x_range
-    guess = _guess(axes, (start, start), (end, end)) if axes.y_range[0] <= start else None
+    guess = [*axes.at(start, start), *axes.at(end, end)] if axes.y_range[0] <= start else None
     return axes, {**axes.frame(), "lines": lines, "bands": bands, "labels": labels, "guess": guess}
 
 
@@ -389,47 +406,29 @@ def _labels(axes: Axes, ends: list[tuple[str, int, float]]) -> list[dict[str, An
 
     Curves that end in the upper right corner are labeled below it, where there is space.
     """
-    frame = axes.frame()
-    lowest, highest = frame["bottom"] - 6, frame["top"] + LINE_HEIGHT
+    lowest, highest = _FRAME["bottom"] - LAYOUT.padding, _FRAME["top"] + LAYOUT.line_height
     crowded = all(tpr >= 1.0 for _, _, tpr in ends)
     wanted = [lowest if crowded else float(axes.y(tpr)) - 8 for _, _, tpr in ends]
-    places, last = {}, lowest + LINE_HEIGHT
+    places, last = {}, lowest + LAYOUT.line_height
     for i in sorted(range(len(ends)), key=lambda i: -wanted[i]):
-        last = min(wanted[i], last - LINE_HEIGHT)
+        last = min(wanted[i], last - LAYOUT.line_height)
         places[i] = last
     down = max(0.0, highest - last)
     return [
-        {"name": name if len(name) <= LABEL_LENGTH else name[: LABEL_LENGTH - 1] + "…", "color": color}
-        | {"x": frame["right"] - 6, "y": round(places[i] + down, 1)}
+        {"name": name if len(name) <= LAYOUT.label_length else name[: LAYOUT.label_length - 1] + "…", "color": color}
+        | {"x": _FRAME["right"] - LAYOUT.padding, "y": round(places[i] + down, 1)}
         for i, (name, color, _) in enumerate(ends)
     ]
-
-
-def _guess(axes: Axes, start: tuple[float, float], end: tuple[float, float]) -> list[float]:
-    """Return the ends of the line of random scores."""
-    values = (axes.x(start[0]), axes.y(start[1]), axes.x(end[0]), axes.y(end[1]))
-    return [round(float(value), 1) for value in values]
 
 
 # Operating points: the saved thresholds, and the sliders for a limit on either rate and for costs.
 
 
-N_STOPS = 160
-# Quantile of the standard normal distribution for a 95 % interval.
-Z95 = 1.959963984540054
-# Significant digits of a threshold, if scores do not require more.
-DIGITS = 5
-# All doubles differ in this number of digits.
-MOST_DIGITS = 17
-DEFAULT_LIMIT = 0.1
-DEFAULT_FLOOR = 0.8
-
-
 def sliders(models: list[RankedModel], data: TestData) -> dict[str, Any]:
     """Return the numbers that the script of the page needs."""
     limits, floors = _limits(data), _floors(data)
-    limit = data.window[1] if data.window[1] < 1 else DEFAULT_LIMIT
-    floor = data.min_tpr or DEFAULT_FLOOR
+    limit = data.window[1] if data.window[1] < 1 else LAYOUT.max_fpr
+    floor = data.min_tpr or LAYOUT.min_tpr
     return {
         "limits": limits,
         "floors": floors,
@@ -484,9 +483,10 @@ def negative_name(data: TestData) -> str:
 
 def wilson(count: float, total: float) -> tuple[float, float]:
     """Return Wilson's 95 % confidence interval of a proportion."""
-    share, scale = count / total, 1 + Z95**2 / total
-    center = (share + Z95**2 / (2 * total)) / scale
-    half = Z95 / scale * np.sqrt(share * (1 - share) / total + Z95**2 / (4 * total**2))
+    z = float(ndtri(0.975))
+    share, scale = count / total, 1 + z**2 / total
+    center = (share + z**2 / (2 * total)) / scale
+    half = z / scale * np.sqrt(share * (1 - share) / total + z**2 / (4 * total**2))
     return max(0.0, float(center - half)), min(1.0, float(center + half))
 
 
@@ -537,7 +537,7 @@ def _round(value: float) -> int:
 def _limits(data: TestData) -> list[float]:
     """Return the limits of the slider: evenly spaced on a logarithmic scale, plus the ends of the FPR range."""
     lowest = max(1e-5, 1 / data.n_negative)
-    stops = np.geomspace(min(lowest, 0.1), 1.0, N_STOPS)
+    stops = np.geomspace(min(lowest, 0.1), 1.0, LAYOUT.n_stops)
     return sorted({float(f"{stop:.3g}") for stop in stops} | {end for end in data.window if end > 0})
 
 
@@ -578,9 +578,9 @@ def _threshold(below: float, above: float) -> float:
     if below == -np.inf:
         return -_threshold(-above, np.inf)
     if below == 0:  # has no digits to round: a power of ten
-        power = 10.0 ** (math.floor(math.log10(min(above, 1.0))) - DIGITS)
+        power = 10.0 ** (math.floor(math.log10(min(above, 1.0))) - LAYOUT.digits)
         return power if power < above else below
-    for digits in range(DIGITS, MOST_DIGITS + 1):
+    for digits in range(LAYOUT.digits, 18):  # all doubles differ in 17 digits
         context = Context(digits, ROUND_CEILING)
         rounded = context.create_decimal(Decimal(below))
         rounded = rounded if float(rounded) > below else context.next_plus(rounded)

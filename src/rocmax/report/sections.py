@@ -1,4 +1,4 @@
-"""Tables and histograms of the page."""
+"""Variables of the report's template: tables, tests and histograms, with the plots of the page."""
 
 from __future__ import annotations
 
@@ -12,15 +12,30 @@ from numpy.typing import NDArray
 from rocmax import metrics
 from rocmax._support import Array
 from rocmax.measures import Measure, find_measure
-from rocmax.metrics.curve import Curve
-from rocmax.metrics.uncertainty import compare_measures, estimate_with_delong, holds_enough
-from rocmax.report.page import Axes, Feature, ReportModel, TestData, rate_interval, saved_point, wilson, worth_rows
+from rocmax.metrics.curve import Curve, score_blocks
+from rocmax.metrics.uncertainty import compare_measures, estimate_with_delong, holds_enough, interval_notes
+from rocmax.report.page import (
+    DASHES,
+    LAYOUT,
+    Axes,
+    Bands,
+    Feature,
+    RankedModel,
+    ReportModel,
+    TestData,
+    headline,
+    lift_plot,
+    negative_name,
+    precision_recall_plot,
+    rate_interval,
+    roc_plots,
+    saved_point,
+    sliders,
+    wilson,
+    worth_rows,
+)
 
 N_RESAMPLES = 1000
-N_BINS = 40
-N_GROUPS = 10
-# Share of the scores beyond the histogram at each end; they are counted in its first and last bins.
-TAIL = 0.001
 # Verdicts on a lower and an upper limit that do not hold.
 BROKEN = ("below the limit", "above the limit")
 
@@ -78,9 +93,9 @@ def saved_threshold(model: ReportModel, data: TestData) -> list[dict[str, Any]]:
 
 def histogram(model: ReportModel, data: TestData) -> dict[str, Any]:
     """Return the plot of the scores of both classes, each as shares of its class."""
-    low, high = np.quantile(model.scores, [TAIL, 1 - TAIL])
+    low, high = np.quantile(model.scores, [LAYOUT.tail, 1 - LAYOUT.tail])
     low, high = (low, high) if high > low else (low - 0.5, low + 0.5)
-    edges = np.linspace(low, high, N_BINS + 1)
+    edges = np.linspace(low, high, LAYOUT.n_bins + 1)
     inside = np.clip(model.scores, low, high)
     shares = [
         np.histogram(inside[rows], edges)[0] / max(1, np.count_nonzero(rows))
@@ -92,7 +107,7 @@ def histogram(model: ReportModel, data: TestData) -> dict[str, Any]:
     return {
         **axes.frame(),
         "areas": [{"d": axes.steps(edges, share), "kind": kind} for share, kind in zip(shares, "np", strict=True)],
-        "saved": round(float(axes.x(saved)), 1) if saved is not None and low <= saved <= high else None,
+        "saved": axes.at(saved, 0.0)[0] if saved is not None and low <= saved <= high else None,
         "scale": axes.scale(),
     }
 
@@ -175,7 +190,7 @@ def _against_limit(interval: tuple[float, float], size: float, size_text: str, l
 def _equal_groups(values: Array) -> list[NDArray[np.intp]]:
     """Return the rows of at most ten groups of about equal size; rows with equal values stay together."""
     order = np.argsort(values, kind="stable")
-    cuts = np.searchsorted(values[order], np.quantile(values, np.linspace(0, 1, N_GROUPS + 1)[1:-1]), "right")
+    cuts = np.searchsorted(values[order], np.quantile(values, np.linspace(0, 1, LAYOUT.n_groups + 1)[1:-1]), "right")
     return [rows for rows in np.split(order, np.unique(cuts)) if rows.size]
 
 
@@ -189,11 +204,9 @@ def _group_plot(model: ReportModel, groups: list[dict[str, Any]]) -> dict[str, A
         axes = Axes(model.name, "Group, by score", "Positives (%)", ends, (0.0, top), plain_x=True)
     marks = []
     for number, group in enumerate(groups, start=1):
-        x = axes.x(group["mean"] if with_means else number)
-        marks.append(
-            [round(float(v), 1) for v in (x, axes.y(group["share"]), axes.y(group["low"]), axes.y(group["high"]))]
-        )
-    guess = [round(float(v), 1) for v in (axes.x(0.0), axes.y(0.0), axes.x(top), axes.y(top))] if with_means else None
+        x = group["mean"] if with_means else number
+        marks.append([*axes.at(x, group["share"]), axes.at(x, group["low"])[1], axes.at(x, group["high"])[1]])
+    guess = [*axes.at(0.0, 0.0), *axes.at(top, top)] if with_means else None
     return {**axes.frame(), "marks": marks, "guess": guess}
 
 
@@ -205,3 +218,68 @@ def _rate(predicted: NDArray[np.bool_], rows: NDArray[np.bool_], data: TestData)
     size = total if data.groups is None else worth_rows(predicted[rows], data.groups[rows])
     low, high = wilson(count / total * size, size)
     return {"rate": count / total, "low": low, "high": high}
+
+
+# Variables of the template.
+
+
+def view(models: list[ReportModel], data: TestData) -> dict[str, Any]:
+    """Return the variables of the template."""
+    ranked = [
+        RankedModel(model, score_blocks(data.positive, model.scores), np.unique(model.scores)[::-1]) for model in models
+    ]
+    bands = [Bands(data) for _ in models]
+    # The intervals of the measures and the bands come from the same resamples.
+    estimates = [measures(model, data, each.add) for model, each in zip(models, bands, strict=True)]
+    plots = roc_plots(ranked, data, [each.limits() for each in bands])
+    numbers = sliders(ranked, data)
+    histograms = [histogram(model, data) for model in models]
+    numbers["panels"] = [axes.scale() for axes, _ in plots]
+    numbers["histograms"] = [plot["scale"] for plot in histograms]
+    return {
+        "data": data,
+        "negative_name": negative_name(data),
+        "n_groups": None if data.groups is None else np.unique(data.groups).size,
+        "range_text": _range_text(data),
+        "headline": headline(models, data),
+        "roc_plots": [{**plot, "saved": _marks(axes, numbers)} for axes, plot in plots],
+        "other_plots": [precision_recall_plot(ranked, data), lift_plot(ranked, data)],
+        "histograms": histograms,
+        "score_groups": [score_groups(model, data) for model in models],
+        "models": [
+            {
+                "model": model,
+                "number": number,
+                "estimates": found,
+                "notes": interval_notes((each["title"], each["caution"]) for each in found),
+                "features": feature_bars(model.features),
+            }
+            for number, (model, found) in enumerate(zip(models, estimates, strict=True))
+        ],
+        "tests": tests(models, data),
+        "saved_thresholds": [entry for model in models for entry in saved_threshold(model, data)],
+        "segments": by_segment(models, data),
+        "numbers": numbers,
+    }
+
+
+def _marks(axes: Axes, numbers: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the places of the saved thresholds in a plot of ROC curves, of those that are in it."""
+    found = []
+    for number, model in enumerate(numbers["models"]):
+        fpr, tpr = model["saved"]["fp"] / numbers["negatives"], model["saved"]["tp"] / numbers["positives"]
+        if axes.x_range[0] <= fpr <= axes.x_range[1] and axes.y_range[0] <= tpr <= axes.y_range[1]:
+            x, y = axes.at(fpr, tpr)
+            found.append({"x": x, "y": y, "color": number % len(DASHES)})
+    return found
+
+
+def _range_text(data: TestData) -> str:
+    """Return the range of interest in words, or an empty string if it is the whole curve."""
+    low, high = (100 * end for end in data.window)
+    parts = []
+    if data.window != (0.0, 1.0):
+        parts.append(f"false-positive rates from {low:g} % to {high:g} %")
+    if data.min_tpr > 0:
+        parts.append(f"true-positive rates of at least {100 * data.min_tpr:g} %")
+    return " and ".join(parts)

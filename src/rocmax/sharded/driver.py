@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,26 +15,41 @@ from scipy import sparse
 from rocmax._support import Array, Index
 from rocmax.losses.base import BoundLoss, Evaluation, Pairs
 from rocmax.losses.binned import MAX_BINS, Bins, ScoreGrid
-from rocmax.operators import Operator
+from rocmax.operators import Operator, column_scale
 from rocmax.penalties import SquaredL2
-from rocmax.sharded.shard import BinnedTerm, LinearTerm, Moments, Recipe, Sample
+from rocmax.sharded.shard import BinnedCoefficients, LinearCoefficients, Recipe, RequestedCoefficients, Sample, Shard
 from rocmax.solvers.base import Result, gap_rounding, invalid_bound, valid_gap
 
-# Handles of vectors with one number per row, which are stored in shards.
+
+@dataclass(frozen=True)
+class DriverRules:
+    """Numbers of the driver, each with its reason."""
+
+    # Rows whose scores are known to the driver, for the ranges of bins and the spread of scores.
+    sampled: int = 4096
+    # Beyond this multiple of the scale of a feature, its mean gives products in single precision errors that matter to
+    # the gap; scales beyond the second limit overflow or underflow there.
+    farthest: float = 1e3
+    largest_single: float = 1e15
+    # Share of a Hessian sample for the positives, and of the remaining rows for negatives far below the window.
+    positives: float = 0.4
+    below: float = 0.2
+    # Negatives up to this multiple of the end of the window are sampled more densely.
+    zone: float = 1.5
 
 
-# Rows whose scores are known to the driver, for the ranges of bins and the spread of scores.
-_SAMPLE = 4096
-# If the mean of a feature is beyond this multiple of its scale, products in single precision have errors that matter to
-# the gap; scales beyond the second limit overflow or underflow there.
-_FARTHEST, _LARGEST_SINGLE = 1e3, 1e15
+RULES = DriverRules()
 _KEYS = itertools.count()
+T = TypeVar("T")
+
+
+# Handles of vectors with one number per row, which are stored in shards.
 
 
 class Executor(Protocol):
     """Shards that answer requests, in this process or on the workers of a cluster."""
 
-    def run(self, recipes: Sequence[Recipe], drop: Sequence[int], method: str, *args: Any) -> list[Any]:
+    def run(self, recipes: Sequence[Recipe], drop: Sequence[int], method: Callable[..., T], *args: Any) -> list[T]:
         """Return the answer of each shard to a request, see :meth:`~rocmax.sharded.shard.Shard.answer`.
 
         ``recipes`` are those of all vectors that the request refers to. A request can be repeated.
@@ -63,50 +78,39 @@ class Stored:
 
 
 class Space:
-    """Driver of the shards: sends requests, and keeps track of the stored vectors.
+    """Driver of the shards: sends requests, and keeps track of the stored vectors."""
 
-    Parameters
-    ----------
-    executor : Executor
-        The shards.
-    n_features : int
-        Number of features.
-    counts : tuple
-        Numbers and total weights of positives and negatives, see :meth:`~rocmax.sharded.shard.Shard.counts`.
-    """
-
-    def __init__(self, executor: Executor, n_features: int, counts: tuple[int, int, float, float]) -> None:
-        self._executor = executor
-        self.n_positive, self.n_negative, self.m, self.n = counts
+    def __init__(self, executor: Executor, n_features: int) -> None:
+        self._executor, self._drop = executor, list[int]()
+        counts = np.sum(self.ask((), Shard.counts), axis=0)
+        self.n_positive, self.n_negative = int(counts[0]), int(counts[1])
+        self.m, self.n = float(counts[2]), float(counts[3])
         self.n_rows, self.n_features = self.n_positive + self.n_negative, n_features
         self.mean, self.scale = np.zeros(n_features), np.ones(n_features)
         self.double = False
-        self._drop: list[int] = []
 
     def standardize(self) -> None:
         """Compute mean and scale of the features in one pass; from now on, weights refer to standardized features.
 
         This also determines whether rows in single precision need products in double precision.
         """
-        moments: Moments | None = None
-        for part in self.ask((), "moments"):
-            moments = part if moments is None else moments.merged(part)
-        assert moments is not None
-        spread = np.sqrt(moments.square / moments.weight)
-        # A constant feature is left out: with this scale, its products are zero.
-        constant = spread <= 10 * np.finfo(np.float64).eps * np.abs(moments.mean)
-        self.mean, self.scale = moments.mean, np.where(constant, np.inf, spread)
-        largest, smallest = np.max(spread, initial=0.0), np.min(spread[~constant], initial=1.0)
-        far = np.max(np.abs(self.mean) / self.scale, initial=0.0) > _FARTHEST
-        self.double = bool(far or largest > _LARGEST_SINGLE or smallest < 1 / _LARGEST_SINGLE)
+        moments, *others = self.ask((), Shard.moments)
+        for other in others:
+            moments = moments.merged(other)
+        scale = column_scale(moments.mean, moments.square / moments.weight)
+        # A constant feature is left out: with an infinite scale, its products are zero.
+        self.mean, self.scale = moments.mean, np.where(scale > 0, scale, np.inf)
+        largest, smallest = np.max(scale, initial=0.0), np.min(scale[scale > 0], initial=1.0)
+        far = np.max(np.abs(self.mean) / self.scale, initial=0.0) > RULES.farthest
+        self.double = bool(far or largest > RULES.largest_single or smallest < 1 / RULES.largest_single)
 
     def raw(self, w: Array) -> tuple[Array, float]:
         """Return weights of the original features and a shift that give the scores of standardized features."""
         v = w / self.scale
         return v, float(self.mean @ v)
 
-    def ask(self, needed: Sequence[Stored], method: str, *args: Any) -> list[Any]:
-        """Return the answer of each shard to a request that refers to some stored vectors."""
+    def ask(self, needed: Sequence[Stored], method: Callable[..., T], *args: Any) -> list[T]:
+        """Return the answer of each shard to a method of :class:`Shard` that refers to some stored vectors."""
         drop, self._drop = self._drop, []
         return self._executor.run([vector.recipe for vector in needed], drop, method, *args)
 
@@ -118,37 +122,41 @@ class Space:
         """Return the scores ``X @ w``; one pass over the data."""
         if not w.any():
             return Scores(self, {}, w)
-        return Scores(self, {self._summarized(Stored(self, w)): 1.0}, w)
+        vector = Stored(self, w)
+        answers = self.ask([vector], Shard.summary, vector.key, RULES.sampled / max(self.n_rows, 1))
+        vector.low, vector.high = min(low for low, _, _ in answers), max(high for _, high, _ in answers)
+        # By number of partition, so that the samples of all vectors have the same rows, wherever these are.
+        samples = sorted((one for _, _, found in answers for one in found), key=lambda one: one[0])
+        vector.sample = np.concatenate([values for _, values in samples])
+        return Scores(self, {vector: 1.0}, w)
 
     def combined(self, terms: dict[Stored, float], w: Array) -> Stored:
         """Store a combination of stored vectors; no pass over the data."""
         found = Stored(self, w, tuple(terms.items()))
-        self.ask([*terms, found], "has", found.key)
-        low, high = _range(terms)
-        found.low, found.high, found.sample = low, high, _sample(terms)
+        self.ask([*terms, found], Shard.has, found.key)
+        found.low, found.high = _range(terms)
+        found.sample = _sample(terms)
         return found
 
-    def _summarized(self, vector: Stored) -> Stored:
-        answers = self.ask([vector], "summary", vector.key, _SAMPLE / max(self.n_rows, 1))
-        vector.low, vector.high = min(low for low, _, _ in answers), max(high for _, high, _ in answers)
-        # By number of partition, so that the samples of all vectors have the same rows, wherever these are.
-        parts = sorted((part for _, _, sample in answers for part in sample), key=lambda part: part[0])
-        vector.sample = np.concatenate([values for _, values in parts])
-        return vector
+    def bins(self, scores: Scores, grid: ScoreGrid, others: Sequence[int] = ()) -> tuple[Bins, dict[int, Array]]:
+        """Return the bins of scores, and the sums of other vectors in each bin."""
+        if not scores.terms:
+            return Bins(grid, np.array([self.n, self.m]), np.zeros(2), 0.0, 0.0), {}
+        answers = self.ask(list(scores.terms), Shard.bins, scores.requested, grid, others)
+        bins = answers[0][0]
+        for other, _ in answers[1:]:
+            bins = bins + other
+        return bins, {key: np.sum([sums[key] for _, sums in answers], axis=0) for key in others}
+
+    def moments(self, vectors: Sequence[Stored]) -> tuple[Array, Array]:
+        """Return the means and the covariance matrix of stored vectors."""
+        gram = np.sum(self.ask(vectors, Shard.gram, [vector.key for vector in vectors]), axis=0)
+        mean = gram[-1, :-1] / gram[-1, -1]
+        return mean, gram[:-1, :-1] / gram[-1, -1] - np.outer(mean, mean)
 
 
 class Scores:
-    """Scores of all rows, a linear combination of stored vectors.
-
-    Parameters
-    ----------
-    space : Space
-        The shards.
-    terms : dict
-        Factor of each stored vector.
-    w : ndarray
-        Weights with these scores.
-    """
+    """Scores ``X @ w`` of all rows: a linear combination of stored vectors, given by their factors."""
 
     __array_ufunc__ = None  # NumPy scalars leave products to this class
 
@@ -186,8 +194,7 @@ class Scores:
         """Return bins for these scores."""
         if not self.terms:
             return ScoreGrid(0.0, 0.0, 0.0, 0.0, 1)
-        sample = _sample(self.terms)
-        return ScoreGrid.covering(np.append(sample, [*_range(self.terms)]), n_bins)
+        return ScoreGrid.covering(np.append(_sample(self.terms), _range(self.terms)), n_bins)
 
     def _short(self) -> Scores:
         """Store a combination as one vector before it becomes part of a longer one."""
@@ -196,45 +203,33 @@ class Scores:
         return self
 
 
-class Coefficients:
-    """Coefficients of all rows: a linear combination of terms that the shards compute from scores.
+class RowCoefficients:
+    """Coefficients of all rows: a sum of terms that the shards compute from scores.
 
-    Parameters
-    ----------
-    space : Space
-        The shards.
-    terms : list of Term
-        The terms.
-    value : float, default=None
-        Value of the loss whose cut has these coefficients, at the scores of the first term; None if there is no cut.
+    ``value`` is that of the loss whose cut has these coefficients, at the scores of the first term; None without a cut.
     """
 
     __array_ufunc__ = None
 
-    def __init__(self, space: Space, terms: Sequence[Term], value: float | None = None) -> None:
+    def __init__(self, space: Space, terms: Sequence[BinnedTerm | LinearTerm], value: float | None = None) -> None:
         self.space, self.terms, self.value = space, list(terms), value
         self._products: dict[int, float] = {}
         self._size: float | None = None
 
     def __matmul__(self, scores: Scores) -> float:
-        unknown = [vector for vector in scores.terms if self._known(vector) is None]
+        unknown = [vector for vector in scores.terms if not self._knows(vector)]
         if unknown:
             self._ask(unknown)
-        found = 0.0
-        for vector, factor in scores.terms.items():
-            product = self._known(vector)
-            assert product is not None
-            found += factor * product
-        return found
+        return sum((factor * self._products[vector.key] for vector, factor in scores.terms.items()), 0.0)
 
-    def __add__(self, other: Coefficients) -> Coefficients:
-        return Coefficients(self.space, [*self.terms, *other.terms])
+    def __add__(self, other: RowCoefficients) -> RowCoefficients:
+        return RowCoefficients(self.space, [*self.terms, *other.terms])
 
-    def __sub__(self, other: Coefficients) -> Coefficients:
+    def __sub__(self, other: RowCoefficients) -> RowCoefficients:
         return self + -1.0 * other
 
-    def __rmul__(self, factor: float) -> Coefficients:
-        return Coefficients(self.space, [term.times(factor) for term in self.terms])
+    def __rmul__(self, factor: float) -> RowCoefficients:
+        return RowCoefficients(self.space, [replace(term, factor=factor * term.factor) for term in self.terms])
 
     def any(self) -> bool:
         """Return whether some coefficient is not zero."""
@@ -249,66 +244,47 @@ class Coefficients:
 
     def product_size(self) -> float:
         """Return the size of the terms of a product with the scores of the bins; 0 without bins."""
-        return sum(term.product_size() for term in self.terms if isinstance(term, Binned))
+        return sum(term.product_size() for term in self.terms if isinstance(term, BinnedTerm))
 
     def gradient(self) -> Array:
         """Return ``X.T @ c`` for the standardized features; one pass over the data."""
         needed, requested = self._requested()
-        answers = self.space.ask(needed, "gradient", requested, self.space.double)
+        answers = self.space.ask(needed, Shard.gradient, requested, self.space.double)
         total = sum(part for _, part in answers)
         gradient = np.sum([part for part, _ in answers], axis=0)
         result: Array = (gradient - self.space.mean * total) / self.space.scale
         return result
 
-    def _requested(self) -> tuple[list[Stored], list[BinnedTerm | LinearTerm]]:
+    def _requested(self) -> tuple[list[Stored], list[RequestedCoefficients]]:
         needed = list(dict.fromkeys(vector for term in self.terms for vector in term.scores.terms))
-        return needed, [request for term in self.terms for request in term.requests()]
+        return needed, [term.request() for term in self.terms]
 
-    def _known(self, vector: Stored) -> float | None:
+    def _knows(self, vector: Stored) -> bool:
+        """Return whether the product with a vector is known without a request."""
         if vector.key not in self._products:
-            parts = [term.product(vector) for term in self.terms]
-            if any(part is None for part in parts):
-                return None
-            self._products[vector.key] = sum(part for part in parts if part is not None)
-        return self._products[vector.key]
+            products = [term.product(vector) for term in self.terms]
+            if None in products:
+                return False
+            self._products[vector.key] = sum(product for product in products if product is not None)
+        return True
 
     def _ask(self, vectors: Sequence[Stored]) -> None:
         needed, requested = self._requested()
         keys = [vector.key for vector in vectors]
-        answers = self.space.ask([*dict.fromkeys([*needed, *vectors])], "dot", requested, keys)
-        found = np.sum(answers, axis=0)
-        self._products |= dict(zip(keys, (float(value) for value in found), strict=False))
+        found = np.sum(self.space.ask([*dict.fromkeys([*needed, *vectors])], Shard.dot, requested, keys), axis=0)
+        self._products |= dict(zip(keys, map(float, found), strict=False))
         self._size = float(found[-1])
 
 
-class Term(Protocol):
-    """Term of coefficients."""
+@dataclass(frozen=True, eq=False)
+class BinnedTerm:
+    """Term of coefficients, constant in the bins of scores; ``sums`` are those of stored vectors in the bins."""
 
     scores: Scores
-    factor: float
-
-    def times(self, factor: float) -> Term:
-        """Return a multiple of this term."""
-
-    def is_nonzero(self) -> bool:
-        """Return whether some coefficient of a row is not zero."""
-
-    def requests(self) -> list[BinnedTerm | LinearTerm]:
-        """Return the term as part of a request."""
-
-    def product(self, vector: Stored) -> float | None:
-        """Return the product with a vector if it is known without a request."""
-
-
-class Binned:
-    """Term of coefficients, constant in the bins of scores."""
-
-    def __init__(self, scores: Scores, bins: Bins, values: Array, sums: dict[int, Array], factor: float = 1.0) -> None:
-        self.scores, self.bins, self.values, self.sums, self.factor = scores, bins, values, sums, factor
-
-    def times(self, factor: float) -> Binned:
-        """Return a multiple of this term."""
-        return Binned(self.scores, self.bins, self.values, self.sums, factor * self.factor)
+    bins: Bins
+    values: Array
+    sums: dict[int, Array]
+    factor: float = 1.0
 
     def is_nonzero(self) -> bool:
         """Return whether some coefficient of a row is not zero."""
@@ -321,9 +297,9 @@ class Binned:
         largest = float(np.abs(self.bins.total[used] / weight).max(initial=0.0))
         return abs(self.factor) * (1.0 + float(np.abs(self.values[used]) @ weight)) * largest
 
-    def requests(self) -> list[BinnedTerm | LinearTerm]:
+    def request(self) -> BinnedCoefficients:
         """Return the term as part of a request."""
-        return [BinnedTerm(self.scores.requested, self.bins.grid, self.factor * self.values)]
+        return BinnedCoefficients(self.scores.requested, self.bins.grid, self.factor * self.values)
 
     def product(self, vector: Stored) -> float | None:
         """Return the product with a vector if it is known from sums in the bins."""
@@ -334,27 +310,26 @@ class Binned:
         return None
 
 
-class Linear:
+@dataclass(frozen=True, eq=False)
+class LinearTerm:
     """Term of coefficients, linear in scores: weight times ``factor * (score + constant)``."""
 
-    def __init__(self, scores: Scores, constant: float, factor: float) -> None:
-        self.scores, self.constant, self.factor = scores, constant, factor
-
-    def times(self, factor: float) -> Linear:
-        """Return a multiple of this term."""
-        return Linear(self.scores, self.constant, factor * self.factor)
+    scores: Scores
+    constant: float
+    factor: float
 
     def is_nonzero(self) -> bool:
         """Return True: linear terms of non-constant scores are not all zero."""
         return True
 
-    def requests(self) -> list[BinnedTerm | LinearTerm]:
+    def request(self) -> LinearCoefficients:
         """Return the term as part of a request."""
         terms = tuple((key, self.factor * factor) for key, factor in self.scores.requested)
-        return [LinearTerm(terms, self.factor * self.constant)]
+        return LinearCoefficients(terms, self.factor * self.constant)
 
-    def product(self, vector: Stored) -> None:
+    def product(self, vector: Stored) -> float | None:
         """Return None: the shards compute the product."""
+        return None
 
 
 def _range(terms: dict[Stored, float]) -> tuple[float, float]:
@@ -374,20 +349,8 @@ def _sample(terms: dict[Stored, float]) -> Array:
 # Operator and loss on shards, for the solvers.
 
 
-# Share of a Hessian sample for the positives, and of the remaining rows for negatives far below the window.
-_POSITIVES, _BELOW = 0.4, 0.2
-# Negatives from the first rank to this multiple of the end of the window are sampled more densely.
-_ZONE = 1.5
-
-
 class ShardedOperator:
-    """Products with rows in shards.
-
-    Parameters
-    ----------
-    space : Space
-        The shards.
-    """
+    """Products with rows in shards."""
 
     def __init__(self, space: Space) -> None:
         self.space = space
@@ -420,7 +383,7 @@ class ShardedOperator:
             place = np.minimum(np.searchsorted(self._held.row, index), self._held.row.size - 1)
             if np.array_equal(self._held.row[place], index):
                 return self._scaled(self._held.X[place])
-        answers = [answer for answer in self.space.ask((), "take", index) if answer[0].size]
+        answers = [answer for answer in self.space.ask((), Shard.take, index) if answer[0].size]
         rows = _stacked([X for _, X in answers])
         order = np.empty(index.size, dtype=np.intp)
         order[np.concatenate([here for here, _ in answers])] = np.arange(index.size)
@@ -448,17 +411,6 @@ class ShardedLoss(BoundLoss):
 
     The value is that of a valid cut of the exact loss, at most the exact loss; :meth:`upper` is at least the exact
     loss.
-
-    Parameters
-    ----------
-    operator : ShardedOperator
-        The rows.
-    bind : callable
-        Returns the loss for labels and weights, as ``Loss.bind``.
-    n_bins : int, default=8192
-        Number of bins for each class.
-    sample_rows : int, default=20000
-        Maximum number of rows in the sample for the Hessian.
     """
 
     def __init__(
@@ -488,7 +440,7 @@ class ShardedLoss(BoundLoss):
         """Return the value and the coefficients of an affine minorant."""
         bins, sums = self.bins_at(scores)
         value, coefficients = bins.minorant(self.bind, width)
-        return value, Coefficients(self.space, [Binned(scores, bins, coefficients, sums)], value)
+        return value, RowCoefficients(self.space, [BinnedTerm(scores, bins, coefficients, sums)], value)
 
     def upper(self, scores: Scores) -> float:
         """Return an upper bound of the exact loss."""
@@ -513,7 +465,7 @@ class ShardedLoss(BoundLoss):
     def curvature(self, scores: Any, count: int | None, width: float = 0.0) -> Pairs:
         """Sample pairs that estimate the Hessian, from a random sample of rows."""
         bins, _ = self.bins_at(scores)
-        answers = self.space.ask(list(scores.terms), "sample", scores.requested, *self._rates(bins))
+        answers = self.space.ask(list(scores.terms), Shard.sample, scores.requested, *self._rates(bins))
         sample = _merged(answers)
         if not (sample.positive.any() and not sample.positive.all()):
             none = np.empty(0, dtype=np.intp)
@@ -525,29 +477,21 @@ class ShardedLoss(BoundLoss):
     def bins_at(self, scores: Scores) -> tuple[Bins, dict[int, Array]]:
         """Return the bins of scores and the sums of their stored vectors in each bin; the last result is kept."""
         requested = scores.requested
-        if not requested:
-            grid = scores.grid(1)
-            return Bins(grid, np.array([self.n, self.m]), np.zeros(2), 0.0, 0.0), {}
         if self._last is None or self._last[0] != requested:
-            grid, keys = scores.grid(self.n_bins), [key for key, _ in requested]
-            answers = self.space.ask(list(scores.terms), "bins", requested, grid, keys)
-            bins = answers[0][0]
-            for other, _ in answers[1:]:
-                bins = bins + other
-            sums = {key: np.sum([part[key] for _, part in answers], axis=0) for key in keys}
-            self._last = requested, bins, sums
+            found = self.space.bins(scores, scores.grid(self.n_bins), [key for key, _ in requested])
+            self._last = requested, *found
         return self._last[1:]
 
     def _rates(self, bins: Bins) -> tuple[float, tuple[float, float, float]]:
         """Return the score above which negatives are sampled more densely, and the rates of the sample."""
         row_weight = (self.m + self.n) / self.n_samples
-        positives = _POSITIVES * self.sample_rows
+        positives = RULES.positives * self.sample_rows
         n_bins = bins.grid.n_bins
         above = np.cumsum(bins.weight[:n_bins][::-1])[::-1]
         end = getattr(self._small, "b", self.n)
-        cell = max(int(np.searchsorted(-above, -_ZONE * end, side="right")) - 1, 0) if end < self.n else 0
+        cell = max(int(np.searchsorted(-above, -RULES.zone * end, side="right")) - 1, 0) if end < self.n else 0
         held, rest = float(above[cell]), self.n - float(above[cell])
-        below = _BELOW * (self.sample_rows - positives) if rest > 0 else 0.0
+        below = RULES.below * (self.sample_rows - positives) if rest > 0 else 0.0
         wanted = (positives, self.sample_rows - positives - below, below)
         rates = tuple(
             min(1.0, count * row_weight / weight) if weight > 0 else 1.0
@@ -621,15 +565,6 @@ class ShardedAnchored(BoundLoss):
     r"""The objective of :class:`~rocmax.losses.bounded.Anchored` for scores in shards.
 
     .. math:: R(t) + \frac{\lambda}{2} \, \mathrm{Var}(t - t_0), \qquad t = s / \mathrm{sd}(s)
-
-    Parameters
-    ----------
-    base : ShardedLoss
-        Shift-invariant loss; it is evaluated on bins.
-    anchor : Scores
-        Reference scores; they are standardized internally.
-    strength : float
-        Strength :math:`\lambda` of the penalty.
     """
 
     convex = False
@@ -648,13 +583,13 @@ class ShardedAnchored(BoundLoss):
         along = float(slopes @ (bins.total - mean * bins.weight)) / spread + strength * (1.0 - correlation)
         # Project out the directions that change the mean or the standard deviation of the scores.
         own = (strength - along) / (total * spread**2)
-        coefficients = Coefficients(
+        coefficients = RowCoefficients(
             scores.space,
             [
-                Binned(scores, bins, slopes, sums, 1.0 / spread),
-                Linear(scores, -mean, own),
-                Linear(self._anchor, -mean_0, -strength / (total * spread * spread_0)),
-                Linear(scores.space.product(np.zeros_like(scores.w)), 1.0, -rise / (total * spread)),
+                BinnedTerm(scores, bins, slopes, sums, 1.0 / spread),
+                LinearTerm(scores, -mean, own),
+                LinearTerm(self._anchor, -mean_0, -strength / (total * spread * spread_0)),
+                LinearTerm(scores.space.product(np.zeros_like(scores.w)), 1.0, -rise / (total * spread)),
             ],
         )
         return value + strength * (1.0 - correlation), coefficients
@@ -662,10 +597,7 @@ class ShardedAnchored(BoundLoss):
     def _moments(self, scores: Scores) -> tuple[tuple[float, float], tuple[float, float], float]:
         """Return mean and standard deviation of the scores and of the anchor, and their correlation."""
         vectors = list(dict.fromkeys([*scores.terms, *self._anchor.terms]))
-        gram = np.sum(self._base.space.ask(vectors, "gram", [vector.key for vector in vectors]), axis=0)
-        weight = float(gram[-1, -1])
-        mean = gram[-1, :-1] / weight
-        covariance = gram[:-1, :-1] / weight - np.outer(mean, mean)
+        mean, covariance = self._base.space.moments(vectors)
         one, two = (np.array([s.terms.get(vector, 0.0) for vector in vectors]) for s in (scores, self._anchor))
         spread, spread_0 = (float(np.sqrt(max(a @ covariance @ a, 0.0))) or 1.0 for a in (one, two))
         correlation = float(one @ covariance @ two) / (spread * spread_0)

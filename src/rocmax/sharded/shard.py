@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,16 +13,17 @@ from scipy import sparse
 from scipy.special import expit, log_expit
 
 from rocmax._support import Array, Index
-from rocmax._validation import canonical_csr
+from rocmax._validation import LARGEST, canonical_csr
 from rocmax.losses.binned import Bins, ScoreGrid
 from rocmax.metrics.curve import distinct_scores
 from rocmax.operators import reference_point, row_scores, row_sum, with_sufficient_precision
 
+# Rows whose scores are processed at a time, and values of a dense chunk that are copied at a time.
+BLOCK = 1 << 16
+T = TypeVar("T")
+
+
 # Sums over rows in double precision, of which those of several sets of rows can be merged.
-
-
-# Values of a dense chunk that are copied at a time.
-_MOMENTS_BLOCK = 1 << 16
 
 
 class Moments(NamedTuple):
@@ -45,7 +46,7 @@ class Moments(NamedTuple):
 
 def row_blocks(start: int, chunk: Any) -> Iterator[tuple[slice, Any]]:
     """Yield a few rows of a chunk at a time: a copy of all of a dense chunk would take as much memory as the chunk."""
-    step = chunk.shape[0] if sparse.issparse(chunk) else max(1, _MOMENTS_BLOCK // max(1, chunk.shape[1]))
+    step = chunk.shape[0] if sparse.issparse(chunk) else max(1, BLOCK // max(1, chunk.shape[1]))
     for first in range(0, chunk.shape[0], step):
         block = chunk[first : first + step]
         yield slice(start + first, start + first + block.shape[0]), block
@@ -87,53 +88,16 @@ def _sparse_moments(rows: Any, weight: Array, total: float) -> Moments:
     return Moments(total, mean * (stored / total), square)
 
 
-def wave_sums(
-    chunk: Any, positive: NDArray[np.bool_], weight: Array | None, v: Array, shift: float
-) -> tuple[Array, Array]:
-    """Return sums that identify some rows, whatever their order.
-
-    Parameters
-    ----------
-    chunk : ndarray or CSR matrix
-        The rows.
-    positive : ndarray of bool
-        Mask of the positive rows.
-    weight : ndarray or None
-        Weights of the rows; None if all are 1.
-    v : ndarray
-        Random weights of the features.
-    shift : float
-        Subtracted from the scores ``X @ v``.
-
-    Returns
-    -------
-    waves : ndarray of shape (2, 2)
-        Sums of cosine and sine of the scores of the negatives, then of the positives. They depend on the joint
-        distribution of the features, and are smooth, so that rounding hardly changes them.
-    sums : ndarray of shape (n_features,)
-        Sums of the features of the positives.
-    """
-    values = chunk.astype(np.float64)
-    s = values @ v - shift
-    sides = np.stack([~positive, positive]) * (1.0 if weight is None else weight)
-    return sides @ np.stack([np.cos(s), np.sin(s)], axis=1), values.T @ sides[1]
-
-
 # Rows of one process: products, histograms of scores and samples, computed chunk by chunk.
 
 
-# Rows whose scores are processed at a time.
-_BLOCK = 1 << 16
-# Within these limits, squares of values and their sums fit into double precision.
-_LARGEST = 1e100
-
-
-class Part(NamedTuple):
-    """Partition of the data: its number, its number of rows, and its name in messages."""
+class Partition(NamedTuple):
+    """Partition of the data: its number, size and name in messages, and the number of its first row among all rows."""
 
     number: int
     n_rows: int
     name: str = ""
+    start: int = 0
 
 
 class Recipe(NamedTuple):
@@ -149,7 +113,7 @@ class Recipe(NamedTuple):
     double: bool = False
 
 
-class BinnedTerm(NamedTuple):
+class BinnedCoefficients(NamedTuple):
     """Coefficients of rows from the bins of their scores: weight times ``values[cell]``."""
 
     terms: tuple[tuple[int, float], ...]
@@ -157,11 +121,14 @@ class BinnedTerm(NamedTuple):
     values: Array
 
 
-class LinearTerm(NamedTuple):
+class LinearCoefficients(NamedTuple):
     """Coefficients of rows that are linear in scores: weight times ``score + constant``."""
 
     terms: tuple[tuple[int, float], ...]
     constant: float
+
+
+RequestedCoefficients = BinnedCoefficients | LinearCoefficients
 
 
 class Sample(NamedTuple):
@@ -175,24 +142,9 @@ class Sample(NamedTuple):
 
 
 class Shard:
-    """Rows with labels, weights and named score vectors.
+    """Rows of some partitions with labels, weights and score vectors, which may be in files to be read in blocks.
 
-    Parameters
-    ----------
-    rows : Rows
-        The rows; a chunk at a time is in memory.
-    positive : ndarray of bool
-        Mask of the positive rows.
-    weight : ndarray or DiskArray, default=None
-        Weights of the rows, which are read in parts if they are in a file; None if all are 1.
-    parts : sequence of Part
-        The partitions that the rows come from, in order.
-    on_disk : bool, default=False
-        Whether score vectors are kept in a temporary file instead of memory.
-    folder : str or Path, default=None
-        Folder for that file. None uses the folder for temporary files.
-    names : sequence, default=None
-        Names of the columns, for messages.
+    The driver calls the methods by way of :meth:`answer`.
     """
 
     def __init__(
@@ -200,21 +152,20 @@ class Shard:
         rows: Any,
         positive: NDArray[np.bool_],
         weight: Any,
-        parts: Sequence[Part],
+        partitions: Sequence[Partition],
         on_disk: bool = False,
         folder: str | Path | None = None,
         names: Sequence[Any] | None = None,
     ) -> None:
         self._rows, self._positive = rows, positive
-        self._weight = _MemoryVector(weight) if isinstance(weight, np.ndarray) else weight
-        self._parts, self._names = list(parts), names
-        self._first = np.cumsum([0, *(part.n_rows for part in parts)])
-        self._starts = np.zeros(len(self._parts), dtype=np.int64)
+        self._weight, self._partitions, self._names = weight, list(partitions), names
+        self._first = np.cumsum([0, *(one.n_rows for one in partitions)])
+        self._starts = np.array([one.start for one in partitions], dtype=np.int64)
         self._vectors: dict[int, Any] = {}
         self._folder = tempfile.TemporaryDirectory(prefix="rocmax-scores-", dir=folder) if on_disk else None
 
-    def answer(self, recipes: Sequence[Recipe], drop: Sequence[int], method: str, *args: Any) -> Any:
-        """Make and drop vectors, then call a method; the answer to a request of the driver."""
+    def answer(self, recipes: Sequence[Recipe], drop: Sequence[int], method: Callable[..., T], *args: Any) -> T:
+        """Make and drop vectors, then call a method of this class; the answer to a request of the driver."""
         for key in drop:
             self._vectors.pop(key, None)
             if self._folder is not None:
@@ -222,17 +173,13 @@ class Shard:
         for recipe in recipes:
             if recipe.key not in self._vectors:
                 self._make(recipe)
-        return getattr(self, method)(*args)
+        return method(self, *args)
 
     def close(self) -> None:
         """Remove the files of the score vectors."""
         self._vectors.clear()
         if self._folder is not None:
             self._folder.cleanup()
-
-    def place(self, starts: dict[int, int]) -> None:
-        """Set the number of the first row of each partition, in the order of all partitions."""
-        self._starts = np.array([starts[part.number] for part in self._parts], dtype=np.int64)
 
     def has(self, key: int) -> bool:
         """Return whether a vector is stored."""
@@ -243,7 +190,7 @@ class Shard:
         counts, totals = np.zeros(2, dtype=np.int64), np.zeros(2)
         for rows in self._blocks():
             sides = np.stack([self._positive[rows], ~self._positive[rows]])
-            weight = self._weights(rows.start, rows.stop)
+            weight = self._weights(rows)
             counts += np.count_nonzero(sides if weight is None else sides & (weight > 0), axis=1)
             totals += sides.sum(axis=1) if weight is None else sides @ weight
         return int(counts[0]), int(counts[1]), float(totals[0]), float(totals[1])
@@ -255,30 +202,37 @@ class Shard:
         for start, chunk in self._rows.chunks():
             self._check(chunk, start)
             for rows, block in row_blocks(start, chunk):
-                found = found.merged(moments(block, self._weights(rows.start, rows.stop)))
+                found = found.merged(moments(block, self._weights(rows)))
         return found
 
     def fingerprint(self, v: Array, shift: float) -> tuple[Array, Array]:
-        """Return sums that identify the rows, in one pass, see :func:`~rocmax.sharded.shard.wave_sums`."""
+        """Return sums that identify the rows, whatever their order, in one pass.
+
+        These are the sums of cosine and sine of random scores ``X @ v - shift`` of negatives and positives, which
+        depend on the joint distribution of the features and hardly on rounding, and the sums of the features of the
+        positives.
+        """
         waves, sums = np.zeros((2, 2)), np.zeros(v.size)
         for start, chunk in self._rows.chunks():
             for rows, block in row_blocks(start, chunk):
-                weight = self._weights(rows.start, rows.stop)
-                parts = wave_sums(block, self._positive[rows], weight, v, shift)
-                waves, sums = waves + parts[0], sums + parts[1]
+                values, weight, positive = block.astype(np.float64), self._weights(rows), self._positive[rows]
+                s = values @ v - shift
+                sides = np.stack([~positive, positive]) * (1.0 if weight is None else weight)
+                waves += sides @ np.stack([np.cos(s), np.sin(s)], axis=1)
+                sums += values.T @ sides[1]
         return waves, sums
 
     def summary(self, key: int, rate: float) -> tuple[float, float, list[tuple[int, Array]]]:
         """Return the range of a vector, and its values for a random sample of rows, by partition."""
         low, high = np.inf, -np.inf
         sample = []
-        for p, part in enumerate(self._parts):
+        for one, first in zip(self._partitions, self._first.tolist(), strict=False):
             values = [np.empty(0)]
-            for rows in _blocks(int(self._first[p]), int(self._first[p + 1])):
-                s = self._vectors[key].read(rows.start, rows.stop)
+            for rows in _blocks(first, first + one.n_rows):
+                s = self._vectors[key][rows]
                 low, high = min(low, float(s.min())), max(high, float(s.max()))
                 values.append(s[_uniform(self._number(rows)) < rate])
-            sample.append((part.number, np.concatenate(values)))
+            sample.append((one.number, np.concatenate(values)))
         return low, high, sample
 
     def bins(
@@ -289,14 +243,14 @@ class Shard:
         found = Bins(grid, np.zeros(size), np.zeros(size), np.inf, -np.inf)
         sums = {key: np.zeros(size) for key in others}
         for rows in self._blocks():
-            s, weight = self._scores(terms, rows), self._weights(rows.start, rows.stop)
+            s, weight = self._scores(terms, rows), self._weights(rows)
             cells = np.empty(s.size, dtype=np.uint16)
             found += Bins.count(grid, s, self._positive[rows], weight, cells)
             for key in others:
-                sums[key] += found.sums(cells, self._vectors[key].read(rows.start, rows.stop), weight)
+                sums[key] += found.sums(cells, self._vectors[key][rows], weight)
         return found, sums
 
-    def gradient(self, coefficients: Sequence[BinnedTerm | LinearTerm], double: bool = False) -> tuple[Array, float]:
+    def gradient(self, coefficients: Sequence[RequestedCoefficients], double: bool = False) -> tuple[Array, float]:
         """Return ``X.T @ c`` and the sum of ``c`` for coefficients of rows, in one pass."""
         total, gradient = 0.0, np.zeros(self._rows.shape[1])
         for rows, chunk in self._chunks(double):
@@ -305,21 +259,21 @@ class Shard:
             total += float(c.sum())
         return gradient, total
 
-    def dot(self, coefficients: Sequence[BinnedTerm | LinearTerm], keys: Sequence[int]) -> Array:
+    def dot(self, coefficients: Sequence[RequestedCoefficients], keys: Sequence[int]) -> Array:
         """Return the products of coefficients with stored vectors, and last the sum of their absolute values."""
         found = np.zeros(len(keys) + 1)
         for rows in self._blocks():
             c = self._coefficients(coefficients, rows)
-            found += [*(c @ self._vectors[key].read(rows.start, rows.stop) for key in keys), np.abs(c).sum()]
+            found += [*(c @ self._vectors[key][rows] for key in keys), np.abs(c).sum()]
         return found
 
     def gram(self, keys: Sequence[int]) -> Array:
         """Return the weighted sums of products of stored vectors, with a vector of ones as the last one."""
         found = np.zeros((len(keys) + 1, len(keys) + 1))
         for rows in self._blocks():
-            stored = [self._vectors[key].read(rows.start, rows.stop) for key in keys]
+            stored = [self._vectors[key][rows] for key in keys]
             stacked = np.array([*stored, np.ones(rows.stop - rows.start)])
-            weight = self._weights(rows.start, rows.stop)
+            weight = self._weights(rows)
             found += (stacked if weight is None else stacked * weight) @ stacked.T
         return found
 
@@ -333,8 +287,7 @@ class Shard:
         for rows in self._blocks():
             s = self._scores(terms, rows)
             rate = np.where(self._positive[rows], rates[0], np.where(s >= cutoff, rates[1], rates[2]))
-            weight = self._weights(rows.start, rows.stop)
-            weight = np.ones(s.size) if weight is None else weight
+            weight = self._filled_weights(rows)
             drawn = np.flatnonzero((_uniform(self._number(rows)) < rate) & (weight > 0))
             chosen.append(drawn + rows.start)
             scores.append(s[drawn])
@@ -348,9 +301,9 @@ class Shard:
     def take(self, number: Index) -> tuple[Index, Any]:
         """Return the positions in ``number``, the numbers of some rows, of those that are here, and the rows."""
         place = np.full(number.size, -1, dtype=np.int64)
-        for start, first, part in zip(self._starts, self._first, self._parts, strict=False):
-            inside = (number >= start) & (number < start + part.n_rows)
-            place[inside] = number[inside] - start + first
+        for one, first in zip(self._partitions, self._first, strict=False):
+            inside = (number >= one.start) & (number < one.start + one.n_rows)
+            place[inside] = number[inside] - one.start + first
         here = np.flatnonzero(place >= 0)
         return here, self._rows.rows(place[here])
 
@@ -362,9 +315,7 @@ class Shard:
         for rows in self._blocks():
             s = self._scores(terms, rows)
             inside = np.flatnonzero((s >= low) & (s <= high))
-            weight = self._weights(rows.start, rows.stop)
-            share = np.ones(inside.size) if weight is None else weight[inside]
-            found.append((s[inside], self._positive[rows][inside], share))
+            found.append((s[inside], self._positive[rows][inside], self._filled_weights(rows)[inside]))
         if not found:
             return np.empty(0), np.empty(0, dtype=bool), np.empty(0)
         scores, positive, weight = (np.concatenate(column) for column in zip(*found, strict=True))
@@ -381,8 +332,7 @@ class Shard:
             side = np.where(self._positive[rows], 1.0, -1.0)
             reference = reference_point(chunk)
             margin = side * (row_scores(chunk, v, reference) + shift)
-            weight = self._weights(rows.start, rows.stop)
-            weight = np.ones(side.size) if weight is None else weight
+            weight = self._filled_weights(rows)
             value -= float(weight @ log_expit(margin))
             c = -weight * side * expit(-margin)
             gradient += row_sum(chunk, c, reference)
@@ -393,10 +343,10 @@ class Shard:
         target = self._new(recipe.key)
         if recipe.terms and all(key in self._vectors for key, _ in recipe.terms):
             for rows in self._blocks():
-                target.write(rows.start, self._scores(recipe.terms, rows))
+                target[rows] = self._scores(recipe.terms, rows)
         else:
             for rows, chunk in self._chunks(recipe.double):
-                target.write(rows.start, row_scores(chunk, recipe.v, reference_point(chunk)) - recipe.shift)
+                target[rows] = row_scores(chunk, recipe.v, reference_point(chunk)) - recipe.shift
         self._vectors[recipe.key] = target
 
     def _chunks(self, double: bool) -> Iterator[tuple[slice, Any]]:
@@ -414,7 +364,7 @@ class Shard:
     def _new(self, key: int) -> Any:
         size = self._rows.shape[0]
         if self._folder is None:
-            return _MemoryVector(np.empty(size))
+            return np.empty(size)
         from rocmax.data.store import DiskArray  # loads the readers of all formats
 
         return DiskArray.create(Path(self._folder.name, str(key)), np.float64, (size,))
@@ -422,68 +372,59 @@ class Shard:
     def _scores(self, terms: Sequence[tuple[int, float]], rows: slice) -> Array:
         s = np.zeros(rows.stop - rows.start)
         for key, factor in terms:
-            values = self._vectors[key].read(rows.start, rows.stop)
+            values = self._vectors[key][rows]
             s += values if factor == 1.0 else factor * values
         return s
 
-    def _coefficients(self, coefficients: Sequence[BinnedTerm | LinearTerm], rows: slice) -> Array:
+    def _coefficients(self, coefficients: Sequence[RequestedCoefficients], rows: slice) -> Array:
         c = np.zeros(rows.stop - rows.start)
         for term in coefficients:
             s = self._scores(term.terms, rows)
-            if isinstance(term, BinnedTerm):
+            if isinstance(term, BinnedCoefficients):
                 c += term.values[term.grid.cells(s, self._positive[rows])]
             else:
                 c += s + term.constant
-        weight = self._weights(rows.start, rows.stop)
+        weight = self._weights(rows)
         return c if weight is None else c * weight
 
     def _blocks(self) -> Iterator[slice]:
         return _blocks(0, self._rows.shape[0])
 
-    def _weights(self, start: int, stop: int) -> Array | None:
+    def _weights(self, rows: slice) -> Array | None:
         if self._weight is None:
             return None
-        weight: Array = self._weight.read(start, stop).astype(np.float64, copy=False)
+        weight: Array = self._weight[rows].astype(np.float64, copy=False)
         return weight
+
+    def _filled_weights(self, rows: slice) -> Array:
+        weight = self._weights(rows)
+        return np.ones(rows.stop - rows.start) if weight is None else weight
 
     def _number(self, rows: slice) -> Index:
         return self._number_of(np.arange(rows.start, rows.stop))
 
     def _number_of(self, index: Index) -> Index:
-        part = np.searchsorted(self._first, index, side="right") - 1
-        result: Index = self._starts[part] + index - self._first[part]
+        place = np.searchsorted(self._first, index, side="right") - 1
+        result: Index = self._starts[place] + index - self._first[place]
         return result
 
     def _check(self, chunk: Any, start: int) -> None:
         values = chunk.data if sparse.issparse(chunk) else chunk
         largest = max(float(values.max()), -float(values.min())) if values.size else 0.0
-        if largest <= _LARGEST:
+        if largest <= LARGEST:
             return
         if sparse.issparse(chunk):
-            entry = int(np.argmin(np.abs(chunk.data) <= _LARGEST))
+            entry = int(np.argmin(np.abs(chunk.data) <= LARGEST))
             row, column = int(np.searchsorted(chunk.indptr, entry, side="right")) - 1, int(chunk.indices[entry])
         else:
-            row, column = (int(i) for i in np.argwhere(~(np.abs(chunk) <= _LARGEST))[0])
-        part = int(np.searchsorted(self._first, start + row, side="right")) - 1
-        where = f" of {self._parts[part].name}" if self._parts[part].name else ""
+            row, column = (int(i) for i in np.argwhere(~(np.abs(chunk) <= LARGEST))[0])
+        place = int(np.searchsorted(self._first, start + row, side="right")) - 1
+        where = f" of {self._partitions[place].name}" if self._partitions[place].name else ""
         name = column if self._names is None else repr(self._names[column])
         raise ValueError(
-            f"X must contain finite numbers with absolute values of at most {_LARGEST:g}; got {chunk[row, column]} in "
-            f"row {start + row - int(self._first[part])}, column {name}{where}"
+            f"X must contain finite numbers with absolute values of at most {LARGEST:g}; got {chunk[row, column]} in "
+            f"row {start + row - int(self._first[place])}, column {name}{where}"
         )
-
-
-class _MemoryVector:
-    """Vector in memory with the interface of a vector in a file."""
-
-    def __init__(self, values: Array) -> None:
-        self._values = values
-
-    def read(self, start: int, stop: int) -> Array:
-        return self._values[start:stop]
-
-    def write(self, start: int, values: Array) -> None:
-        self._values[start : start + values.size] = values
 
 
 def _uniform(number: Index) -> Array:
@@ -496,24 +437,18 @@ def _uniform(number: Index) -> Array:
 
 
 def _blocks(start: int, stop: int) -> Iterator[slice]:
-    return (slice(first, min(first + _BLOCK, stop)) for first in range(start, stop, _BLOCK))
+    return (slice(first, min(first + BLOCK, stop)) for first in range(start, stop, BLOCK))
 
 
 # Shards in this process.
 
 
 class LocalShards:
-    """Executor for shards in this process.
-
-    Parameters
-    ----------
-    shards : sequence of Shard
-        The shards.
-    """
+    """Executor for shards in this process."""
 
     def __init__(self, shards: Sequence[Shard]) -> None:
         self._shards = list(shards)
 
-    def run(self, recipes: Sequence[Recipe], drop: Sequence[int], method: str, *args: Any) -> list[Any]:
+    def run(self, recipes: Sequence[Recipe], drop: Sequence[int], method: Callable[..., T], *args: Any) -> list[T]:
         """Return the answer of each shard."""
         return [shard.answer(recipes, drop, method, *args) for shard in self._shards]

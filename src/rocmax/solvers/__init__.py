@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocmax._support import publish
+from rocmax._docstrings import publish
 from rocmax.solvers.base import Callback, Cuts, Progress, Result, Solver
 from rocmax.solvers.cccp import CCCP
 from rocmax.solvers.certified import OCAS

@@ -1,8 +1,9 @@
-"""Accelerations of the certified solver: steps on a part of the rows, and a working set."""
+"""Acceleration of the certified solver: steps on a part of the rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,8 +18,38 @@ from rocmax.solvers.base import find_zero, newton_direction
 # Part of the rows of a large sample, drawn with unequal probabilities.
 
 
-# Rows from which the scale of the features is estimated, and rows in a block.
-_ROWS_FOR_SCALE, _BLOCK = 50_000, 20_000
+@dataclass(frozen=True)
+class PartRules:
+    """Tuned numbers of the steps on a part of the rows; ``benchmarks/results/ablation.md`` has what the steps gain."""
+
+    # Least number of rows, and largest number of features; rows of a block and of the sample for the scale of features.
+    rows: int = 30_000
+    features: int = 500
+    block: int = 50_000
+    # The steps begin after this number of iterations if the relative gap is still above this multiple of the tolerance,
+    # and end after this number of iterations that reduce the gap by less than a tenth.
+    after: int = 4
+    far: float = 100.0
+    slow: int = 4
+    # Share of the rows of a class in the part, and least number of them.
+    share: float = 0.12
+    least: int = 5_000
+    # A row counts as close to a kink if this multiple of the width, times its relative size, takes it there. Rows that
+    # are not close are in the part with this small probability: their ranks matter.
+    reach: float = 10.0
+    floor: float = 0.02
+    # Smoothing error at the beginning, relative to the tolerance and the objective; and the aim for an update of the
+    # offsets, relative to the tolerance, with the least factor by which it changes the width.
+    error: float = 3.0
+    aim: float = 0.5
+    least_factor: float = 0.1
+    # The solution on the part has at most this share of the gap, or of the tolerance, left.
+    left: float = 0.01
+    left_of_tol: float = 0.02
+    iterations: int = 30
+
+
+RULES = PartRules()
 
 
 def leverage(rows: Callable[[Any], Any], n_samples: int) -> Array:
@@ -27,14 +58,14 @@ def leverage(rows: Callable[[Any], Any], n_samples: int) -> Array:
     Up to a factor, this is the leverage if the features are uncorrelated. ``rows`` returns the rows of an index or a
     slice.
     """
-    some = rows(np.linspace(0, n_samples - 1, min(n_samples, _ROWS_FOR_SCALE)).astype(np.intp))
+    some = rows(np.linspace(0, n_samples - 1, min(n_samples, RULES.block)).astype(np.intp))
     scale = np.asarray(_squares(some).mean(axis=0), dtype=np.float64).ravel()
     # A feature that is zero in all rows of the sample is taken as the rarest of the others.
     seen = scale > 0
     scale[~seen] = scale[seen].min() if seen.any() else 1.0
     found = np.empty(n_samples)
-    for start in range(0, n_samples, _BLOCK):
-        block = slice(start, start + _BLOCK)
+    for start in range(0, n_samples, RULES.block):
+        block = slice(start, start + RULES.block)
         found[block] = _squares(rows(block)) @ (1.0 / scale)
     return found
 
@@ -70,23 +101,6 @@ def _squares(X: Any) -> Any:
 # Steps of the certified solver towards the solution on a part of the rows, for many rows close to kinks.
 
 
-# Least number of rows, and greatest number of features, for these steps.
-_MIN_ROWS, _MAX_FEATURES = 30_000, 500
-# They begin after this number of iterations if the relative gap is still above this multiple of the tolerance, and end
-# after this number of iterations that reduce the gap by less than a tenth.
-_AFTER, _FAR, _SLOW = 4, 100.0, 4
-# Share of the rows of a class in the part, and least number of them.
-_SHARE, _LEAST = 0.12, 5_000
-# A row counts as close to a kink if this multiple of the width, times its relative size, takes it there. Rows that are
-# not close are in the part with a small probability: their ranks matter.
-_REACH, _FLOOR = 10.0, 0.02
-# Smoothing error at the beginning, relative to the tolerance and the objective; and the aim for an update of the
-# offsets, relative to the tolerance, with the least factor by which it changes the width.
-_ERROR, _AIM, _LEAST_FACTOR = 3.0, 0.5, 0.1
-# The solution on the part has at most this share of the gap, or of the tolerance, left.
-_LEFT, _LEFT_OF_TOL, _INNER_ITERATIONS = 0.01, 0.02, 30
-
-
 class SmoothedPoint(NamedTuple):
     """Weights and scores, the coefficients and the gradient of a minorant of the loss there, and its width."""
 
@@ -113,17 +127,6 @@ class PartSteps:
     one half. This is the update of an augmented Lagrangian method for the shares; it reduces the smoothing error
     without a much smaller width.
 
-    Parameters
-    ----------
-    operator : CountingOperator
-        The data.
-    loss : BoundLoss
-        The loss.
-    C : float
-        Weight of the loss.
-    tol : float
-        Tolerance of the run that takes the steps.
-
     References
     ----------
     Shamir, Srebro and Zhang, "Communication-efficient distributed optimization using an approximate Newton-type
@@ -136,8 +139,8 @@ class PartSteps:
         self._C, self._tol = C, tol
         n_samples, n_features = operator.shape
         self._possible = (
-            n_samples >= _MIN_ROWS
-            and n_features <= _MAX_FEATURES
+            n_samples >= RULES.rows
+            and n_features <= RULES.features
             and isinstance(operator.operator, MatrixOperator | StandardizedOperator)
             and loss.has_kinks
             and loss.has_local_curvature
@@ -153,9 +156,9 @@ class PartSteps:
     def wanted(self, n_iter: int, slow: int, gap: float, w: Array) -> bool:
         """Return whether the next step should be one of these, from the progress of the run and its best weights."""
         if self.have_begun:
-            self._possible &= slow < _SLOW
+            self._possible &= slow < RULES.slow
             return self._possible
-        return self._possible and n_iter >= _AFTER and gap > _FAR * self._tol and bool(w.any())
+        return self._possible and n_iter >= RULES.after and gap > RULES.far * self._tol and bool(w.any())
 
     def end(self) -> None:
         """Take no further steps."""
@@ -169,7 +172,7 @@ class PartSteps:
 
     def first_width(self, here: Evaluation, scores: Array, width: float, objective: float) -> float:
         """Return a width for which the smoothing error is in proportion to the tolerance and the objective."""
-        wanted = _ERROR * self._tol * objective / self._C
+        wanted = RULES.error * self._tol * objective / self._C
         for _ in range(12):
             error = here.value(0.0) - self.cut(here.loss, here, scores, width)[0]
             factor = float(np.clip(wanted / max(error, 1e-300), 0.1, 10.0))
@@ -199,7 +202,7 @@ class PartSteps:
         for rows, sign in ((loss.positive, -1.0), (loss.negative, 1.0)):
             share = np.abs(coefficients[rows]) / loss.weight[rows]
             self._offset[rows] = sign * (share / (share.max() or 1.0) - 0.5)
-        return float(np.clip(_AIM * self._tol * unit / self._error, _LEAST_FACTOR, 1.0))
+        return float(np.clip(RULES.aim * self._tol * unit / self._error, RULES.least_factor, 1.0))
 
     def _part(self, loss: BoundLoss, at: SmoothedPoint) -> tuple[Index, BoundLoss]:
         """Draw rows by their leverage and the change of their coefficients; return them, and the loss on them."""
@@ -209,10 +212,10 @@ class PartSteps:
             rows = side[np.argsort(scores[side])]
             s, coefficient = scores[rows], at.coefficients[rows] / loss.weight[rows]
             size = self._leverage[rows] / float(self._leverage.mean() or 1.0)
-            far = _REACH * at.width * np.sqrt(size)
+            far = RULES.reach * at.width * np.sqrt(size)
             change = np.abs(np.interp(s + far, s, coefficient) - np.interp(s - far, s, coefficient))
             change /= float(np.abs(coefficient).max()) or 1.0
-            chance = inclusion_probabilities((change + _FLOOR) * size, max(_SHARE * rows.size, _LEAST))
+            chance = inclusion_probabilities((change + RULES.floor) * size, max(RULES.share * rows.size, RULES.least))
             drawn = draw(chance)
             weight = 1.0 / chance[drawn]
             kept.append(rows[drawn])
@@ -226,13 +229,13 @@ class PartSteps:
         ``gap`` is that of the run, and ``unit`` what its tolerance is relative to. Half of the squared norm of the
         gradient of the objective is what a cut leaves.
         """
-        C, width, allowed = self._C, at.width, max(_LEFT * gap, _LEFT_OF_TOL * self._tol * unit)
+        C, width, allowed = self._C, at.width, max(RULES.left * gap, RULES.left_of_tol * self._tol * unit)
         rows, small = self._part(loss, at)
         part = as_operator(operator.rows(rows))
         w, here = at.w, small.at(at.scores[rows] + width * self._offset[rows])
         linear = at.gradient - part.rmatvec(here.minorant(width)[1])
         residual = w + C * at.gradient
-        for _ in range(_INNER_ITERATIONS):
+        for _ in range(RULES.iterations):
             if 0.5 * float(residual @ residual) <= allowed:
                 break
             step = newton_direction(part, here.curvature(None, width), C, residual, False)
@@ -255,65 +258,3 @@ class _Line:
         """Return the slope after a step of size ``t``, whose loss is then :attr:`here`."""
         self.here = self._start.loss.at(self._start.scores + t * self._along)
         return self._linear + t * self._quadratic + self._C * self.here.slope(self._width, self._along)
-
-
-# Iterations of the certified solver on the rows that determine the loss.
-
-
-# The working set is used for matrices of at least this size, where products take most of the time, and for at most this
-# number of rows: it is a copy of rows, and must not take much memory.
-_MIN_SIZE, _MAX_ROWS = 500_000, 250_000
-# The set is chosen when the gap, relative to the objective, is at most this: until then the scores change much.
-_NEAR = 20.0
-# Number of negatives in the set, relative to those up to the end of the window.
-_SET_REACH = 3.0
-# Number of slow iterations in a row after which all rows are used again.
-_SET_SLOW = 3
-
-
-class WorkingSet:
-    """Rows that determine the loss near the solution: for a narrow window, positives and high-scored negatives.
-
-    The loss on these rows is a lower bound of the loss on all rows, so that its cuts are valid for all rows. When the
-    run has converged on them, the objective of all rows is computed, which needs one pass over the data. It is the same
-    unless another row has entered the window; then the run continues on all rows.
-
-    Parameters
-    ----------
-    operator : CountingOperator
-        The data.
-    loss : BoundLoss
-        The loss.
-    binned : callable
-        Function that returns a large loss on bins, and None for a small one.
-    """
-
-    def __init__(
-        self, operator: CountingOperator, loss: BoundLoss, binned: Callable[[BoundLoss], BoundLoss | None]
-    ) -> None:
-        self._binned = binned
-        self._possible = (
-            loss.n_samples <= _MAX_ROWS
-            and operator.shape[0] * operator.shape[1] >= _MIN_SIZE
-            and loss.has_kinks
-            and isinstance(operator.operator, MatrixOperator | StandardizedOperator)
-        )
-
-    def choose(
-        self, operator: CountingOperator, here: Evaluation, gap: float
-    ) -> tuple[Index, CountingOperator, BoundLoss] | None:
-        """Return the rows, their data and the loss on them; None if they are many or the gap is large; only once."""
-        if not self._possible or gap > _NEAR:
-            return None
-        self._possible = False
-        rows = here.active(_SET_REACH)
-        if rows is None:
-            return None
-        loss, share = here.loss.restrict(rows), rows.size / here.loss.n_samples
-        part = CountingOperator(as_operator(operator.rows(rows)), share)
-        part.count = operator.count + share
-        return rows, part, self._binned(loss) or loss
-
-    def is_slow(self, slow: int) -> bool:
-        """Return whether a run on these rows makes so little progress that all rows should be used again."""
-        return slow >= _SET_SLOW

@@ -124,23 +124,7 @@ def require(
     hessian_product: bool = False,
     split: bool = False,
 ) -> None:
-    """Raise ValueError if a solver does not support a loss or a penalty; the message names an alternative.
-
-    Parameters
-    ----------
-    solver : str
-        Name of the solver.
-    loss : BoundLoss
-        The loss.
-    penalty : object
-        The penalty.
-    penalties : tuple of type
-        Penalties that the solver supports.
-    convex, smooth : bool, default=False
-        Whether the loss must be convex or smooth.
-    curvature, hessian_product, split : bool, default=False
-        Whether the loss must implement the method.
-    """
+    """Raise ValueError if a solver does not support a loss or a penalty; the message names an alternative."""
     name, constraint = type(loss).__name__, isinstance(penalty, Ball)
     problem = None
     if not isinstance(penalty, penalties):
@@ -167,14 +151,7 @@ def require(
 def gap_rounding(operator: Operator, gap: float, size: float) -> float:
     """Return an estimate, on the safe side, of the rounding error of a negative gap; 0 for other gaps.
 
-    Parameters
-    ----------
-    operator : Operator
-        The data, whose precision is that of the products.
-    gap : float
-        Objective minus lower bound.
-    size : float
-        Size of the objective and of the differences of the scores, times the weight of the loss.
+    ``size`` is that of the objective and of the differences of the scores, times the weight of the loss.
     """
     if gap >= 0:
         return 0.0
@@ -186,15 +163,6 @@ def valid_gap(gap: float, rounding: float, tol: float, unit: float) -> tuple[flo
 
     A lower bound that is above the objective by more than that is none. The gap remains negative then, and the run has
     not converged, whatever its tolerance.
-
-    Parameters
-    ----------
-    gap : float
-        Objective minus lower bound.
-    rounding : float
-        Estimate of the rounding error of both.
-    tol, unit : float
-        Tolerance of the solver, and what it is relative to.
     """
     if gap < -max(rounding, _SMALL_ERROR * tol * max(unit, 0.0)):
         return gap, False
@@ -325,20 +293,7 @@ _SPREAD_ROWS = 100_000
 
 
 class Origin:
-    """Convex loss at zero weights.
-
-    Parameters
-    ----------
-    operator : Operator
-        The data.
-    loss : BoundLoss
-        The loss.
-
-    Attributes
-    ----------
-    at : Evaluation
-        Bounds of the loss at zero weights.
-    """
+    """Convex loss at zero weights; ``at`` has its bounds."""
 
     def __init__(self, operator: Operator, loss: BoundLoss) -> None:
         self._operator, self.at = operator, loss.at(zero_scores(operator))

@@ -12,7 +12,7 @@ from rocmax._support import Array, Index, Parameters
 from rocmax.losses.base import BoundLoss, Evaluation, Pairs
 from rocmax.operators import CountingOperator, Operator, product_rounding, zero_scores
 from rocmax.penalties import SquaredL2
-from rocmax.solvers.acceleration import PartSteps, SmoothedPoint, WorkingSet
+from rocmax.solvers.acceleration import PartSteps, SmoothedPoint
 from rocmax.solvers.base import (
     Callback,
     Cuts,
@@ -31,32 +31,51 @@ from rocmax.solvers.cutting_plane import Bundle
 # Shared state and steps of the certified solvers.
 
 
-# Number of iterations without progress after which a run ends.
-_STUCK = 40
-# On large samples, Hessians and approximate line searches use about this share of the rows, within these limits.
-_THIN, _THIN_ROWS = 0.15, (30_000, 300_000)
-# Rows for each pair in the Hessian at zero weights.
-_ROWS_AT_ZERO = 2
-# Number of features that counts for the number of pairs in a Hessian, at least and at most.
-_FEWEST_FEATURES, _MOST_FEATURES = 25, 300
-# First width of the smoothing, as a multiple of the standard deviation of the scores.
-_SOFT = 0.3
-# Number of bins of the line searches on such rows.
-_SEARCH_BINS = 512
-# A full step is accepted if it reduces the slope along it to this share; up to the second, the slope is interpolated.
-_FULL_STEP, _NEARLY_FULL = 0.1, 0.4
-# Allowed distance of the bounds of a binned loss, relative to the tolerance.
-_BIN_SHARE = 0.1
-# The bounds are compared if the gap is at most this multiple of the tolerance.
-_NEAR = 30.0
-# A width is kept if its error is between these multiples of the allowed one.
-_NARROW, _WIDE = 0.4, 1.2
-# A decrease this small, relative to the objective and to the decrease predicted at zero weights, is rounding error.
-_NOTHING = 64 * float(np.finfo(np.float64).eps)
-# Number of steps after which scores are computed from the weights again: rounding errors of the steps add up.
-_RENEWAL = 16
-# They are also computed again if the scores since the last time were larger than the present ones by this factor.
-_MOST_DRIFT = 50.0
+@dataclass(frozen=True)
+class NewtonRules:
+    """Tuned numbers of the certified solvers; ``benchmarks/results/ablation.md`` has what their mechanisms gain."""
+
+    # A run ends after this number of iterations without progress; after this number of iterations that reduce the gap
+    # by less than a tenth, cutting-plane and Newton steps alternate.
+    stuck: int = 40
+    slow: int = 3
+    # Pairs per feature in a Hessian, for a number of features within these limits. Near the solution: one pair for this
+    # number of rows, within these limits, so that the time of a Hessian is a part of that of a pass.
+    pairs: int = 64
+    features: tuple[int, int] = (25, 300)
+    rows_per_pair: int = 50
+    pairs_near_solution: tuple[int, int] = (60, 200)
+    # On large samples, Hessians use about this share of the rows, within these limits.
+    part: float = 0.15
+    part_rows: tuple[int, int] = (30_000, 300_000)
+    # First width of the smoothing in standard deviations of the scores, and the smoothing error, relative to the
+    # objective, at a start close to the solution. A width is kept while its error is within these multiples of the
+    # allowed one.
+    soft: float = 0.3
+    settled: float = 0.001
+    kept_error: tuple[float, float] = (0.4, 1.2)
+    # From this number of rows on, the loss is computed from bins, and the start is the solution on a part of the rows.
+    # A loss with kinks needs more rows: parts of the rows have few negatives in the window.
+    many_rows: int = 15_000
+    many_rows_with_kinks: int = 50_000
+    # Such a start: share of the rows, pairs per feature in a Hessian, tolerance, and maximum number of iterations.
+    subsample: float = 0.1
+    subsample_pairs: int = 30
+    subsample_tol: float = 1e-2
+    subsample_iterations: int = 6
+    # Allowed distance of the bounds from bins, relative to the tolerance. They are compared if the gap is at most this
+    # multiple of the tolerance.
+    bin_error: float = 0.1
+    near: float = 30.0
+    # A decrease of this size, relative to the objective and to the decrease predicted at zero weights, is a rounding
+    # error. Scores are computed from the weights again after this number of steps, whose rounding errors add up, or if
+    # the scores since the last time were larger than the present ones by this factor.
+    nothing: float = 64 * float(np.finfo(np.float64).eps)
+    renewal: int = 16
+    drift: float = 50.0
+
+
+RULES = NewtonRules()
 
 
 def thinned(here: Evaluation, size: int) -> tuple[Index, BoundLoss] | None:
@@ -93,7 +112,7 @@ class CertifiedRun:
         C: float,
         w0: Array | None,
         cuts: Cuts | None = None,
-        pairs_per_feature: int = 64,
+        pairs_per_feature: int = RULES.pairs,
     ) -> None:
         n_samples, n_features = operator.shape
         self.operator, self.loss, self.C = operator, loss, C
@@ -107,7 +126,7 @@ class CertifiedRun:
         if cuts is not None:
             self.bundle.start(cuts._replace(offset=np.minimum(cuts.offset - self.origin.value, 0.0)))
         # Enough pairs to estimate a matrix of this size, and at most all pairs.
-        wanted = pairs_per_feature * min(max(n_features, _FEWEST_FEATURES), _MOST_FEATURES)
+        wanted = pairs_per_feature * int(np.clip(n_features, *RULES.features))
         self.n_pairs = min(wanted, loss.n_positive * loss.n_negative)
         self.width = 0.0
         self.slack = 0.15  # allowed smoothing error, relative to `unit`
@@ -117,8 +136,6 @@ class CertifiedRun:
             self.at = self.point(w, self.here)
             self.rise, self.coefficients = self._minorant(self.here, 0.0)
             self.best = min(self.best, self.at, key=lambda point: point.objective)
-        # All rows, and the best point on them, if the run is on a working set.
-        self._whole: tuple[CountingOperator, BoundLoss, Iterate] | None = None
         self.gradient = np.empty(0)
         self._moves, self._drift, self._spread = 0, 0.0, 0.0
         # Point, loss and gradients before a step towards the minimizer of the cuts; Newton steps go on from there.
@@ -146,7 +163,9 @@ class CertifiedRun:
 
     def _drop_rounding(self) -> None:
         """Return to zero weights if the cuts show that any decrease is within rounding error."""
-        if self.best.w.any() and self.gain <= _NOTHING * abs(self.base) and self.gain <= _NOTHING * self._promise:
+        small = self.best.w.any() and self.gain <= RULES.nothing * abs(self.base)
+        # The predicted decrease takes a pass, and is needed only here.
+        if small and self.gain <= RULES.nothing * self._promise:
             self.best = self.zero
 
     def iterate(
@@ -168,27 +187,19 @@ class CertifiedRun:
             unmoved = unmoved + 1 if gap > (1 - 1e-3) * smallest_gap else 0
             smallest_gap = min(gap, smallest_gap)
             converged = self._has_converged(tol)
-            ends = converged or unmoved >= _STUCK or len(trace) + 1 >= max_iter
-            if ends and self.is_on_working_set:
-                self._use_all_rows()
-                gap, converged = self.best.objective + self.gain, self._has_converged(tol)
-                ends = converged or len(trace) + 1 >= max_iter
-                if not ends:
-                    smallest_gap, slow, unmoved = gap, 0, 0
-                    self.take_minorant()
-                    self.cut()
+            ends = converged or unmoved >= RULES.stuck or len(trace) + 1 >= max_iter
             if ends and not self._has_valid_bound(tol):
                 # The scores of the best point are sums of steps. Those of its weights give the objective to report.
                 self.best = self.point(self.best.w, self.loss.at(self.operator.matvec(self.best.w)))
                 gap, converged = self.best.objective + self.gain, self._has_converged(tol)
-            best = self.base + (self.best if self._whole is None else self._whole[2]).objective
+            best = self.base + self.best.objective
             trace.append(Progress(best, self.base - self.gain, self.operator.passes))
             if callback is not None:
                 callback(trace[-1])
             if ends:
                 result = finish(self.best.w, best, gap, self.unit, converged, trace, solver, tol, self._rounding(gap))
                 return replace(result, cuts=self._cuts()) if self.returns_cuts else result
-            if gap <= _NEAR * tol * self.unit:
+            if gap <= RULES.near * tol * self.unit:
                 self._refine(tol)
             step(len(trace), slow, gap / (self.unit or 1.0))
 
@@ -205,7 +216,8 @@ class CertifiedRun:
 
     def _refine(self, tol: float) -> None:
         """Use finer bins, or the exact loss, if the bounds at the current point are too far apart."""
-        while self.C * (self.here.upper - self.here.value(0.0)) > _BIN_SHARE * tol * self.unit and not self.loss.exact:
+        allowed = RULES.bin_error * tol
+        while not self.loss.exact and self.C * (self.here.upper - self.here.value(0.0)) > allowed * self.unit:
             self.here = self.here.refined()
             self.loss = self.here.loss
             was_best = self.best is self.at
@@ -221,49 +233,6 @@ class CertifiedRun:
         offset = min(self.rise - product - product_rounding(self.coefficients, self.at.scores), 0.0)
         self.bundle.add(self.gradient, offset, self.here.tables)
 
-    @property
-    def is_on_working_set(self) -> bool:
-        """Whether the run is on a part of the rows, the working set."""
-        return self._whole is not None
-
-    def use_working_set(self, working_set: WorkingSet, gap: float) -> None:
-        """Continue on the rows that determine the loss, if they are few and the gap is small enough; only once."""
-        if self.is_on_working_set or not self.at.w.any():
-            return
-        small = working_set.choose(self.operator, self.here, gap)
-        if small is None:
-            return
-        rows, operator, loss = small
-        best = self.best
-        self._whole = self.operator, self.loss, best
-        is_best = best is self.at
-        self._switch(operator, loss, self.at.w, self.at.scores[rows])
-        self.best = self.at if is_best else self.point(best.w, loss.at(best.scores[rows]))
-        self.take_minorant()
-
-    def leave_working_set(self) -> None:
-        """Continue on all rows."""
-        self._use_all_rows()
-        self.take_minorant()
-        self.cut()
-
-    def _use_all_rows(self) -> None:
-        """Compute the objective of all rows at the best point."""
-        assert self._whole is not None
-        operator, loss, best = self._whole
-        operator.count = self.operator.count
-        w = self.best.w
-        self._switch(operator, loss, w, operator.matvec(w) if w.any() else zero_scores(operator))
-        self.best = min(best, self.at, key=lambda point: point.objective)
-        self._whole = None
-
-    def _switch(self, operator: CountingOperator, loss: BoundLoss, w: Array, scores: Array) -> None:
-        """Continue with other rows, whose loss at zero weights is the same, at weights with these scores."""
-        self.operator, self.loss, self._left = operator, loss, None
-        self.zero = replace(self.zero, scores=zero_scores(operator))
-        self.here = loss.at(scores)
-        self.at = self.point(w, self.here)
-
     def take_minorant(self) -> None:
         """Compute the coefficients of the next cut at the current point."""
         self.rise, self.coefficients = self._minorant(self.here, self.width)
@@ -274,36 +243,27 @@ class CertifiedRun:
             return
         self.slack, self.width = slack, width
         if not width:
-            self.width = _SOFT * spread(self.at.scores)
+            self.width = RULES.soft * spread(self.at.scores)
             for _ in range(3):
                 self._adapt_width(self._smoothing_error())
         self.take_minorant()
 
-    def newton_step(self, smallest_slack: float, rough: bool) -> None:
-        """Take a Newton step on the smoothed objective, then choose the next amount of smoothing.
-
-        With ``rough``, the line search uses a subsample and the Hessian half of the pairs if the sample is large.
-        """
+    def newton_step(self, smallest_slack: float) -> None:
+        """Take a Newton step on the smoothed objective, then choose the next amount of smoothing."""
         if self._left is not None and self._left[0].objective < self.at.objective:
             self.at, self.here, self.gradient, self.coefficients = self._left
         self._left = None
-        thin = thinned(self.here, min(max(int(_THIN * self.loss.n_samples), _THIN_ROWS[0]), _THIN_ROWS[1]))
-        pairs = self._pairs(thin, self.n_pairs // 2 if rough and thin is not None else self.n_pairs)
         is_sample = self.n_pairs < self.loss.n_positive * self.loss.n_negative
-        step = newton_direction(self.operator, pairs, self.C, self.at.w + self.C * self.gradient, is_sample)
+        step = newton_direction(self.operator, self._pairs(), self.C, self.at.w + self.C * self.gradient, is_sample)
         along = self.operator.matvec(step)
         slope = float(self.at.w @ step + self.C * (self.coefficients @ along))
         self.coefficients = np.empty(0)  # not needed any more, and as large as the scores
         if slope < 0:
-            if thin is not None and (rough or not self.loss.exact):
-                t = self._rough_search(*thin, step, along, slope)
-            else:
-                t = self._search(step, along, slope, self.width)
-            self._move(step, t)
+            self._move(step, self._search(step, along, slope, self.width))
         if self.loss.has_kinks:
             self.slack = max(0.15 * self.slack, smallest_slack)
             if self.width == 0:
-                self.width = _SOFT * spread(self.at.scores)
+                self.width = RULES.soft * spread(self.at.scores)
             elif self.best.w.any():
                 self._adapt_width(self._smoothing_error())
             else:
@@ -322,7 +282,8 @@ class CertifiedRun:
         """
         scale = min(self.unit, -self.best.objective) if self.best.w.any() else self.unit
         wanted = self.slack * scale / self.C
-        if error > 0 and not _NARROW * wanted <= error <= _WIDE * wanted:
+        narrow, wide = RULES.kept_error
+        if error > 0 and not narrow * wanted <= error <= wide * wanted:
             self.width *= min(max(math.sqrt(wanted / error), 0.1), 3.0)
 
     def _keep_or_reduce_width(self) -> None:
@@ -337,7 +298,7 @@ class CertifiedRun:
         if error > self.slack * self.unit / self.C:
             self._adapt_width(error)
         else:
-            self.width = max(self.width, _SOFT * spread(self.at.scores))
+            self.width = max(self.width, RULES.soft * spread(self.at.scores))
 
     def part_step(self, parts: PartSteps) -> bool:
         """Take a step to the solution on a part of the rows; return False, and take none, if the objective rises."""
@@ -364,7 +325,7 @@ class CertifiedRun:
     def _begin_parts(self, parts: PartSteps) -> None:
         """Choose offsets of the scores and the first width at the best point."""
         parts.begin(self.operator.operator)
-        self.operator.count += 1.0
+        self.operator.passes += 1
         self.at, self.here = self.best, self.loss.at(self.best.scores)
         width = max(self.width, 1e-3 * spread(self.at.scores))
         self.width = parts.first_width(self.here, self.at.scores, width, self.base + self.best.objective)
@@ -393,42 +354,14 @@ class CertifiedRun:
         self._move(step, t)
         self.rise, self.coefficients = self._minorant(self.here, 0.0)
 
-    def _pairs(self, thin: tuple[Index, BoundLoss] | None, count: int) -> Pairs:
-        if thin is None and not self.at.w.any():
-            # Scores of zero weights do not tell which rows matter, so a few times as many rows as pairs are enough.
-            thin = thinned(self.here, _ROWS_AT_ZERO * count)
+    def _pairs(self) -> Pairs:
+        """Return pairs that sample the Hessian, of a part of the rows of a large sample."""
+        thin = thinned(self.here, int(np.clip(RULES.part * self.loss.n_samples, *RULES.part_rows)))
         if thin is None:
-            return self.here.curvature(count, self.width)
+            return self.here.curvature(self.n_pairs, self.width)
         rows, small = thin
-        pairs = small.curvature(self.at.scores[rows], count, self.width)
+        pairs = small.curvature(self.at.scores[rows], self.n_pairs, self.width)
         return Pairs(rows[pairs.first], rows[pairs.second], pairs.weight)
-
-    def _rough_search(self, rows: Index, small: BoundLoss, step: Array, along: Array, slope: float) -> float:
-        """Take a full step if it is good, or nearly; else search on a subsample, for the change of the slope."""
-        linear, quadratic = float(self.at.w @ step), float(step @ step)
-        self.here = self.loss.at(self.at.scores + along)
-        left = (linear + quadratic + self.C * self.here.slope(self.width, along)) / slope
-        if abs(left) <= _FULL_STEP:
-            return 1.0
-        if abs(left) <= _NEARLY_FULL:
-            return self._go(along, 1.0 / (1.0 - left))
-        scores, part = self.at.scores[rows], along[rows]
-        cheap = small.binned(_SEARCH_BINS) or small
-
-        def slope_of_loss(t: float) -> float:
-            return self.C * cheap.at(scores + t * part).slope(self.width, part)
-
-        at_zero = slope_of_loss(0.0)
-        t = find_zero(
-            lambda t: slope + t * quadratic + slope_of_loss(t) - at_zero, slope, rtol=0.1, largest=np.inf, max_evals=12
-        )
-        return self._go(along, t)
-
-    def _go(self, along: Array, t: float) -> float:
-        """Evaluate the loss after a step; ``along`` is used up."""
-        along *= t
-        self.here = self.loss.at(self.at.scores + along)
-        return t
 
     def _search(
         self,
@@ -457,12 +390,12 @@ class CertifiedRun:
         self._moves += 1
         before, self._spread = self._spread, spread(self.here.scores)
         self._drift += before + self._spread
-        if self._moves % _RENEWAL == 0 or self._drift > _MOST_DRIFT * self._spread:
+        if self._moves % RULES.renewal == 0 or self._drift > RULES.drift * self._spread:
             self._drift = 0.0
             self.here = self.loss.at(self.operator.matvec(w))
         self.at = self.point(w, self.here)
         decrease = self.best.objective - self.at.objective
-        rounding = 0.0 if self.best.w.any() else _NOTHING * min(abs(self.base), self._promise)
+        rounding = 0.0 if self.best.w.any() else RULES.nothing * min(abs(self.base), self._promise)
         if decrease > rounding:
             self.best = self.at
 

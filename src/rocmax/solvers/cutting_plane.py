@@ -110,14 +110,7 @@ class Bundle:
     .. math:: \max_{\alpha \ge 0, \sum \alpha = 1} \; C \sum_k \alpha_k b_k - \tfrac12 C^2 |\sum_k \alpha_k g_k|^2,
 
     with the minimizer :math:`w = -C \sum_k \alpha_k g_k`. Every feasible ``alpha`` gives a valid bound.
-
-    Parameters
-    ----------
-    C : float
-        Weight of the loss.
-    max_cuts : int
-        Maximum number of cuts. When it is reached, cuts with zero weight are dropped first; then the cuts with the
-        smallest weights are merged into one.
+    At ``max_cuts``, cuts with zero weight are dropped; if there are few of them, light cuts are merged into one.
     """
 
     def __init__(self, C: float, max_cuts: int) -> None:

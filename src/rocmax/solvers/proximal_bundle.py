@@ -52,17 +52,7 @@ class ConstrainedBundle:
     is a smooth concave function of the weights, with the gradient :math:`b + G u` at
     :math:`u = P_W(c - G'\alpha/\mu)`; Newton's method with the Jacobian of the projection solves it in a few
     quadratic programs over the simplex. ``mu`` is chosen so that ``u`` lies at a level between the bound and the best
-    objective.
-
-    Parameters
-    ----------
-    ball : Ball
-        The norm constraint.
-    n_features : int
-        Number of weights.
-    max_cuts : int
-        Maximum number of cuts. When it is reached, the cuts with the smallest weights are merged into their weighted
-        mean.
+    objective. At ``max_cuts``, the cuts with the smallest weights are merged into their weighted mean.
     """
 
     def __init__(self, ball: Ball, n_features: int, max_cuts: int) -> None:

@@ -5,26 +5,33 @@ A table is a csv, tsv, parquet or svmlight file (text files may be compressed) o
 
 from __future__ import annotations
 
-from rocmax._support import ParameterError, publish
+from rocmax._docstrings import publish
+from rocmax._support import ParameterError
+from rocmax.data import Reading
 from rocmax.tables.columns import Column
 from rocmax.tables.compare import ModelComparison, compare_models
-from rocmax.tables.evaluate import Evaluation, evaluate
+from rocmax.tables.evaluate import TableEvaluation, evaluate
 from rocmax.tables.fit import fit_table, plan_columns
-from rocmax.tables.model import TableModel, load_model
-from rocmax.tables.options import Columns, Limits, Reading, Running
-from rocmax.tables.predict import PredictionSummary, predict, write_predictions
+from rocmax.tables.model import (
+    PredictionSummary,
+    TableModel,
+    load_model,
+    predict,
+    write_predictions,
+)
+from rocmax.tables.options import Columns, Limits, Running
 from rocmax.tables.report import write_report
 
 __all__ = [
     "Column",
     "Columns",
-    "Evaluation",
     "Limits",
     "ModelComparison",
     "ParameterError",
     "PredictionSummary",
     "Reading",
     "Running",
+    "TableEvaluation",
     "TableModel",
     "compare_models",
     "evaluate",
@@ -36,4 +43,5 @@ __all__ = [
     "write_report",
 ]
 
-publish("rocmax.tables", globals(), __all__)
+# The home of Reading is rocmax.data.
+publish("rocmax.tables", globals(), [name for name in __all__ if name != "Reading"])

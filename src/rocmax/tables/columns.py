@@ -1,4 +1,4 @@
-"""Columns of a table: the kind of each, dates, identifiers and odd values, and whether a model uses it."""
+"""Columns of a table: the kind of each, dates, identifiers, values that are no numbers, and whether a model uses it."""
 
 from __future__ import annotations
 
@@ -20,17 +20,30 @@ from rocmax.tables.preprocess import merged_forms
 # Columns that identify rows, which a model must neither use nor store.
 
 
-# Number of rows from which a column can be recognized as an identifier.
-MIN_ROWS = 30
-# Share of distinct values from which text identifies rows, and the same for whole numbers.
-MANY_TEXTS, MANY_NUMBERS = 0.5, 0.9
-MIN_LEVELS = 20
-# Expected number of repeated values from which their absence shows that numbers were issued one by one.
-EXPECTED_REPEATS = 10
-# Numbers issued in a sequence are large and close to each other.
-LARGE, NARROW = 100_000, 0.1
-# Larger whole numbers are not exact as floating-point numbers.
-EXACT = 2.0**53
+@dataclass(frozen=True)
+class PlanRules:
+    """From where on a column identifies rows, or is one of numbers, as on the tables of test_column_plan_real.py."""
+
+    # Number of rows from which a column can be recognized as an identifier, and the fewest different values of one.
+    min_rows: int = 30
+    min_levels: int = 20
+    # Share of distinct values from which text identifies rows, and the same for integers.
+    many_texts: float = 0.5
+    many_numbers: float = 0.9
+    # Expected number of repeated values from which their absence shows that numbers were issued one by one.
+    expected_repeats: int = 10
+    # Numbers issued in a sequence are large and close to each other.
+    large: int = 100_000
+    narrow: float = 0.1
+    # Mean number of rows for each value up to which an identifier of several rows, such as a customer, has few each.
+    few_each: int = 50
+    # Share of numbers from which a column is one of numbers with other values, and of dates for one of dates.
+    almost_all: float = 0.95
+
+
+RULES = PlanRules()
+# Columns that a message names.
+MAX_NAMED = 5
 NAMED_ID = re.compile(r"(?i:(^|[\W_])(id|uuid|guid|key|index)$|^unnamed: 0$|^$)|[a-z]I[Dd]$")
 # Names of columns that identify what several rows belong to. An index, such as that of prices, may be a quantity.
 _SUBJECT = (
@@ -40,13 +53,11 @@ _SUBJECT = (
 _NUMBERED = r"[\W_]*(id|uuid|guid|key|no|nr|num|number|code|ref)"
 REPEATED_ID = re.compile(rf"(?i:(^|[\W_])(id|uuid|guid)$|^{_SUBJECT}({_NUMBERED})?$)|[a-z]I[Dd]$")
 REPEATED_TEXT_ID = re.compile(rf"(?i:(^|[\W_]){_SUBJECT}{_NUMBERED}$)")
-# Mean number of rows for each value up to which such a column has few rows each.
-FEW_EACH = 50
 
 
 def identifying_text(n_values: int, levels: int) -> str | None:
     """Return why a column of text identifies rows, or None if it does not."""
-    if levels > max(MIN_LEVELS, MANY_TEXTS * n_values):
+    if levels > max(RULES.min_levels, RULES.many_texts * n_values):
         return f"{levels:,} different values in {n_values:,} rows"
     return None
 
@@ -58,32 +69,25 @@ def identifying_numbers(name: str, values: Array) -> str | None:
     - All values have more than 15 digits.
     - No value is repeated, although independent draws from the same range would give repeated values.
     - Nearly all values are distinct, and they are large and close to each other, or the name is that of an identifier.
-
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    values : ndarray of float
-        Values.
     """
     known = values[~np.isnan(values)]
-    if known.size < MIN_ROWS or not np.isfinite(known[:2]).all() or not np.all(known == np.floor(known)):
+    if known.size < RULES.min_rows or not np.isfinite(known[:2]).all() or not np.all(known == np.floor(known)):
         return None
     if known.size == values.size and abs(known[1] - known[0]) == 1 and np.all(np.diff(known) == known[1] - known[0]):
         return "row numbers"
-    if np.abs(known).min() >= EXACT:
-        return "whole numbers of more than 15 digits"
+    if np.abs(known).min() >= 2.0**53:  # larger integers are not exact as floating-point numbers
+        return "integers of more than 15 digits"
     levels = np.unique(known).size
-    if levels < MANY_NUMBERS * known.size:
+    if levels < RULES.many_numbers * known.size:
         return None
     spread = float(known.max() - known.min() + 1)
-    if levels == known.size and known.size**2 / (2 * spread) >= EXPECTED_REPEATS:
-        return f"{levels:,} whole numbers without a repeated value, as numbers that were issued one by one"
+    if levels == known.size and known.size**2 / (2 * spread) >= RULES.expected_repeats:
+        return f"{levels:,} integers without a repeated value, as numbers that were issued one by one"
     low, middle, high = np.quantile(known, [0.25, 0.5, 0.75])
-    if known.min() >= LARGE and high - low <= NARROW * middle:
-        return f"{levels:,} different whole numbers in {known.size:,} rows, close to each other"
+    if known.min() >= RULES.large and high - low <= RULES.narrow * middle:
+        return f"{levels:,} different integers in {known.size:,} rows, close to each other"
     if NAMED_ID.search(name):
-        return f"{levels:,} different whole numbers in {known.size:,} rows, and the name of an identifier"
+        return f"{levels:,} different integers in {known.size:,} rows, and the name of an identifier"
     return None
 
 
@@ -92,20 +96,9 @@ def repeated_identifier(name: str, n_values: int, levels: int, is_text: bool) ->
 
     The name is that of an identifier, and many values have few rows each. Text needs the name of a person or thing: it
     is never used as a quantity, and the identifier of a city is a fair category.
-
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    n_values : int
-        Number of rows with a value.
-    levels : int
-        Number of different values.
-    is_text : bool
-        Whether the values are text; otherwise, they are whole numbers.
     """
     named = (REPEATED_TEXT_ID if is_text else REPEATED_ID).search(name)
-    if n_values < MIN_ROWS or levels < MIN_LEVELS or n_values > FEW_EACH * levels or not named:
+    if n_values < RULES.min_rows or levels < RULES.min_levels or n_values > RULES.few_each * levels or not named:
         return None
     return f"{levels:,} different values, {n_values / levels:.2g} rows each, and the name of an identifier"
 
@@ -122,16 +115,13 @@ def is_free_text(column: Any) -> bool:
 _SIGNS = ("?", "-", "--", "---", ".", "..", "*", "#n/a", "#na", "(null)", "#value!")
 _WORDS = ("n/a", "na", "n.a.", "nan", "none", "null", "nil", "missing", "unknown")
 MARKS = frozenset((*_SIGNS, *_WORDS))
-# Share of numbers from which a column is one of numbers, and its other values are odd.
-ALMOST_ALL = 0.95
 _SIGNED = r"^[+-]?"
 PERCENT = _SIGNED + r"\d+([.,]\d+)?\s*%$"
 DECIMAL_COMMA = _SIGNED + r"\d+,\d+$"
 GROUPED_DIGITS = _SIGNED + r"\d{1,3}([,. '’_]\d{3})+([.,]\d+)?$"
-MAX_NAMED = 5
 
 
-class OddColumn(NamedTuple):
+class MixedColumn(NamedTuple):
     """Column of numbers with other values: the number of each, most frequent first."""
 
     name: str
@@ -139,43 +129,33 @@ class OddColumn(NamedTuple):
     counts: dict[str, int]
 
 
-class Look(NamedTuple):
-    """What the text of a column is: its numbers if it is a column of numbers, and the counts of its odd values."""
+class ParsedColumn(NamedTuple):
+    """Text of a column of numbers: the numbers, and the counts of its other values."""
 
     numbers: Any
-    odd: dict[str, int]
+    others: dict[str, int]
 
 
-def look(column: Any, source: TableSource, declared: bool) -> Look | None:
-    """Return the numbers of a column of text, or None if it is not a column of numbers.
-
-    Parameters
-    ----------
-    column : Series of str
-        Values.
-    source : TableSource
-        The table, which knows how numbers are written.
-    declared : bool
-        Whether the user says that it is a column of numbers.
-    """
+def parsed_column(column: Any, source: TableSource, declared: bool) -> ParsedColumn | None:
+    """Return the numbers of a column of text, or None if it is not one of numbers and not ``declared`` as one."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     text = pa.chunked_array([pa.array(column, pa.large_string(), from_pandas=True)])
     n_values = len(text) - text.null_count
-    numbers, odd = parsed_numbers(text, source.text)
+    numbers, odd = parsed_numbers(text, source.reading)
     if not declared:
         odd = pc.or_(odd, pc.fill_null(pc.match_substring_regex(text, PERCENT), False))
     counts = _counts(text.filter(odd))
     if declared:
-        return Look(numbers, counts)
+        return ParsedColumn(numbers, counts)
     n_odd = sum(counts.values())
     in_another_form = _matching(text, odd, f"({PERCENT})|({DECIMAL_COMMA})|({GROUPED_DIGITS})")
     marks = sum(count for value, count in counts.items() if value.lower() in MARKS)
     n_numbers = n_values - n_odd + in_another_form
-    if n_numbers < 2 or n_numbers + marks < ALMOST_ALL * n_values:
+    if n_numbers < 2 or n_numbers + marks < RULES.almost_all * n_values:
         return None
-    return Look(numbers, counts)
+    return ParsedColumn(numbers, counts)
 
 
 def check_sizes(X: Any, source: TableSource | None) -> None:
@@ -186,7 +166,7 @@ def check_sizes(X: Any, source: TableSource | None) -> None:
         values = column.to_numpy()
         bad = values[np.abs(values) > LARGEST]
         if bad.size:
-            decimal = "." if source is None else source.text.decimal
+            decimal = (source and source.reading.decimal) or "."
             found = None if source is None else source.find(name, partial(_is_huge, decimal=decimal))
             place, value = found or ("the table" if source is None else source.name, str(bad[0]))
             needed = f"column {name!r} must have numbers from -{LARGEST:g} to {LARGEST:g}; got {value}"
@@ -211,7 +191,7 @@ def _counts(values: Any) -> dict[str, int]:
     return dict(sorted(found.items(), key=lambda entry: -entry[1]))
 
 
-def raise_odd(source: TableSource, columns: list[OddColumn]) -> None:
+def refuse_mixed(source: TableSource, columns: list[MixedColumn]) -> None:
     """Raise DataError about columns of numbers with other values; the message says where they are and what to pass."""
     if not columns:
         return
@@ -230,7 +210,7 @@ def raise_odd(source: TableSource, columns: list[OddColumn]) -> None:
     raise DataError(Message(*parts))
 
 
-def _described(source: TableSource, column: OddColumn) -> list[str | Parameter]:
+def _described(source: TableSource, column: MixedColumn) -> list[str | Parameter]:
     first = list(column.counts)[:3]
     # The message begins with the name of the table, so that of a single file is not repeated.
     places = {value: at.removeprefix(f"{source.name}, ") for value, at in source.places(column.name, first).items()}
@@ -245,17 +225,17 @@ def _described(source: TableSource, column: OddColumn) -> list[str | Parameter]:
     return [text, *_advice(source, column)]
 
 
-def _advice(source: TableSource, column: OddColumn) -> list[str | Parameter]:
+def _advice(source: TableSource, column: MixedColumn) -> list[str | Parameter]:
     values = list(column.counts)
     if all(re.match(PERCENT, value) for value in values):
         return ["to read per cent: ", Parameter("number", [column.name])]
     grouped = [value for value in values if re.match(GROUPED_DIGITS, value)]
     if len(grouped) == len(values):
         separator = next(mark for mark in re.findall(r"\D", values[0].lstrip("+-")))
-        decimal = {",": ".", ".": ","}.get(separator, source.text.decimal)
-        more = [Parameter("decimal", decimal, " {}")] if decimal != source.text.decimal else []
+        decimal = {",": ".", ".": ","}.get(separator, source.reading.decimal)
+        more = [Parameter("decimal", decimal, " {}")] if decimal != source.reading.decimal else []
         return ["to read thousands: ", Parameter("thousands", separator), *more]
-    if source.text.decimal == "." and all(re.match(DECIMAL_COMMA, value) for value in values):
+    if source.reading.decimal == "." and all(re.match(DECIMAL_COMMA, value) for value in values):
         return ["to read a decimal comma: ", Parameter("decimal", ",")]
     if len(values) > 10:
         return ["correct them in the table"]
@@ -288,26 +268,7 @@ def date_like(texts: Any) -> Any:
 def find_order(name: str, texts: Any, given: bool | None, source: TableSource) -> tuple[bool | None, list[str]]:
     """Return whether the day comes before the month in a column, decided from all its values, and notes.
 
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    texts : Series of str
-        Its values.
-    given : bool or None
-        The order that the user has stated.
-    source : TableSource
-        The table.
-
-    Returns
-    -------
-    tuple of (bool or None, list of str)
-        None if no value has the year at its end, so that the order does not matter.
-
-    Raises
-    ------
-    DataError
-        If values contradict each other, or if each value could be read in both ways.
+    It is None if no value has the year at its end, so that the order does not matter.
     """
     fields = texts.str.extract(f"^(?:{YEAR_LAST})$").dropna(subset=[0])
     if fields.empty or given is not None:
@@ -334,27 +295,6 @@ def parse_dates(name: str, column: Any, day_first: bool | None, source: TableSou
     """Return a column as dates without a time zone.
 
     Values that begin with the year are read as year, month and day, whatever the order of the others is.
-
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    column : Series
-        Text, dates, or objects that are dates.
-    day_first : bool or None
-        Whether the day comes before the month in dates that end with the year; None if such dates are not expected.
-    source : TableSource or None, default=None
-        The table, which knows the lines of values.
-
-    Returns
-    -------
-    Series of datetime64
-        Dates.
-
-    Raises
-    ------
-    DataError
-        If a value is not a date, or contradicts the order.
     """
     if column.dtype.kind == "M":
         dates = column
@@ -439,22 +379,7 @@ def _from_objects(name: str, column: Any) -> Any:
 
 
 def date_features(name: str, dates: Any, reference: Any) -> dict[str, Any]:
-    """Return the numbers of a column of dates: year, month, weekday (Monday is 0), hour, and days until ``reference``.
-
-    Parameters
-    ----------
-    name : str
-        Name of the column, with which the names of the features start.
-    dates : Series
-        The dates.
-    reference : Timestamp
-        The latest date of the training rows.
-
-    Returns
-    -------
-    dict of str to ndarray
-        Values by the name of the feature.
-    """
+    """Return the numbers of a column of dates; the age in days is that at ``reference``, and Monday is weekday 0."""
     of = dates.dt
     parts = (of.year, of.month, of.day_of_week, of.hour, (reference - dates) / np.timedelta64(1, "D"))
     return {
@@ -514,46 +439,32 @@ class Planned(NamedTuple):
 
 
 def plan_values(X: Any, source: TableSource, declared: Columns, codes: Sequence[str]) -> Planned:
-    """Return the plan of the columns of a frame; raise DataError about odd values in columns of numbers.
+    """Return the plan of the columns of a frame; raise DataError about columns of numbers with other values.
 
-    Parameters
-    ----------
-    X : DataFrame
-        Columns of numbers, text and dates.
-    source : TableSource
-        Their table.
-    declared : Columns
-        What the user has declared, with tuples of names.
-    codes : sequence of str
-        Columns of whole numbers that are codes, because they are written with leading zeros.
+    ``codes`` are columns of integers that are written with leading zeros.
     """
     plan: list[Column] = []
     values: dict[str, Any] = {}
     parsed: list[str] = []
-    odd: list[OddColumn] = []
+    mixed: list[MixedColumn] = []
     for name in X.columns:
         column = X[name]
-        if column.dtype.kind == "f" and not (name in declared.date and column.notna().any()):
-            plan.append(_number(name, column.to_numpy(), name in declared.number))
-        elif column.dtype.kind == "M" or not _holds_text(column):
-            plan.append(_date(name, column, name in declared.date))
-        elif name in declared.date:
-            plan.append(_date(name, column, True))
+        is_number, is_date = name in declared.number, name in declared.date
+        if column.dtype.kind == "f" and not (is_date and column.notna().any()):
+            plan.append(_number(name, column.to_numpy(), is_number))
+        elif column.dtype.kind == "M" or not _holds_text(column) or is_date:
+            plan.append(_date(name, column, is_date))
+        elif name in declared.text or name in codes or (found := parsed_column(column, source, is_number)) is None:
+            column = merged_forms(column)
+            plan.append(_text(name, column, name in declared.text, name in codes))
         else:
-            found = None if name in declared.text or name in codes else look(column, source, name in declared.number)
-            if found is None:
-                column = merged_forms(column)
-                plan.append(_text(name, column, name in declared.text, name in codes))
-            else:
-                numbers = found.numbers.to_numpy()
-                plan.append(_number(name, numbers, name in declared.number))
-                column = numbers
-                parsed.append(name)
-                if found.odd:
-                    n_values = int(X[name].notna().sum())
-                    odd.append(OddColumn(name, n_values, found.odd))
+            if found.others:
+                mixed.append(MixedColumn(name, int(column.notna().sum()), found.others))
+            column = found.numbers.to_numpy()
+            plan.append(_number(name, column, is_number))
+            parsed.append(name)
         values[name] = column
-    raise_odd(source, odd)
+    refuse_mixed(source, mixed)
     return Planned(plan, values, parsed)
 
 
@@ -641,7 +552,7 @@ def _text(name: str, column: Any, declared: bool, is_code: bool) -> Column:
     if levels == 1 and missing == 0:
         return Column(name, "category", missing, levels, False, "one value only")
     reason = identifying_text(n_values, levels)
-    if n_values and date_like(column.dropna()).mean() >= ALMOST_ALL:
+    if n_values and date_like(column.dropna()).mean() >= RULES.almost_all:
         return _date(name, column, False)
     if reason is not None:
         return Column(name, "text" if is_free_text(column) else "identifier", missing, levels, False, reason)
@@ -654,12 +565,7 @@ def _text(name: str, column: Any, declared: bool, is_code: bool) -> Column:
 def _date(name: str, column: Any, declared: bool) -> Column:
     missing = int(column.isna().sum())
     known = column.dropna()
-    if (
-        column.dtype.kind != "M"
-        and column.dtype.kind != "f"
-        and len(known)
-        and not isinstance(known.iloc[0], str)
-        and not hasattr(known.iloc[0], "year")
-    ):
+    plain = column.dtype.kind in "Mf" or known.empty
+    if not plain and not isinstance(known.iloc[0], str) and not hasattr(known.iloc[0], "year"):
         return Column(name, "date", missing, None, False, TIMES)
     return Column(name, "date", missing, None, declared, "" if declared else "dates are used only if they are declared")

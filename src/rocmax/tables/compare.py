@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import joblib
 import numpy as np
@@ -21,20 +21,17 @@ from joblib.hashing import NumpyHasher
 from numpy.typing import NDArray
 from scipy.stats import wilcoxon
 from sklearn.base import clone
-from sklearn.model_selection import (
-    GridSearchCV,
-    GroupShuffleSplit,
-    StratifiedGroupKFold,
-    StratifiedKFold,
-    StratifiedShuffleSplit,
-)
+from sklearn.model_selection import GridSearchCV, GroupShuffleSplit, StratifiedShuffleSplit
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import has_fit_parameter
 
+from rocmax._docstrings import publish
 from rocmax._files import append_line, check_not_input, check_output, write_file
-from rocmax._support import Listener, Message, Parameter, ParameterError, holding, need, publish
+from rocmax._folds import cv_splitter, standard_error
+from rocmax._support import Listener, Message, Parameter, ParameterError, holding, need
 from rocmax._threads import using_threads
-from rocmax._validation import check_target, one_majority_warning, random_source, warn_if_majority
+from rocmax._validation import check_choice, check_target, one_majority_warning, random_source, warn_if_majority
+from rocmax.data import Reading
 from rocmax.metrics import make_scorer
 from rocmax.metrics.scores import MeasureScorer
 from rocmax.tables.columns import Column
@@ -43,19 +40,17 @@ from rocmax.tables.options import (
     HOLDERS,
     Columns,
     Limits,
-    Reading,
     Running,
-    check_choice,
-    check_count,
     check_limits,
+    check_range,
     check_running,
     check_seed,
     chosen,
     refuse,
-    window_of,
+    window_measure,
 )
 from rocmax.tables.read import need_tables, read_training
-from rocmax.tables.tune import MODELS, check_table, families_for, need_package, tuned_model, window_measure
+from rocmax.tables.tune import MODELS, check_table, families_for, need_package, tuned_model
 
 # Hash of the content of an object: the same in every process, different if any part of the content differs.
 
@@ -70,21 +65,6 @@ def content_key(value: Any) -> str:
     The hash is that of joblib, which knows functions and classes by their names only. Here, it includes the version of
     their package. For functions and classes of a script, or of a package without a version, it includes their code and
     the functions and constants that the code uses. Mutable global variables, such as lists, are not included.
-
-    Parameters
-    ----------
-    value : object
-        Number, string, container, array, function, estimator, scorer, or any object that can be pickled.
-
-    Returns
-    -------
-    str
-        The hash.
-
-    Raises
-    ------
-    TypeError
-        If the content of a value cannot be determined.
     """
     try:
         result: str = _ContentHasher("sha1").hash(value)
@@ -306,14 +286,16 @@ def compare(
         return _table(list(estimators), _run(tasks, X, y, groups, n_jobs, store, progress), n_splits)
 
 
-class _Task:
+class _Task(NamedTuple):
     """One estimator on one split."""
 
-    def __init__(
-        self, name: str, estimator: Any, grid: Any, number: int, split: Split, scoring: Any, inner_cv: int
-    ) -> None:
-        self.name, self.estimator, self.grid, self.number = name, estimator, grid, number
-        self.split, self.scoring, self.inner_cv = split, scoring, inner_cv
+    name: str
+    estimator: Any
+    grid: Any
+    number: int
+    split: Split
+    scoring: Any
+    inner_cv: int
 
     def key(self, data: str) -> str:
         """Return the key of the result; ``data`` is the hash of rows, classes and groups."""
@@ -333,13 +315,11 @@ class _Task:
             known = {} if groups is None else {"groups": groups[train]}
             takes_groups = has_fit_parameter(self.estimator, "groups")
             model = clone(self.estimator).fit(rows, labels, **(known if takes_groups else {}))
-        elif groups is None:
-            folds = StratifiedKFold(self.inner_cv)
-            model = GridSearchCV(self.estimator, self.grid, scoring=self.scoring, cv=folds).fit(rows, labels)
         else:
-            model = GridSearchCV(
-                self.estimator, self.grid, scoring=self.scoring, cv=StratifiedGroupKFold(self.inner_cv)
-            ).fit(rows, labels, groups=groups[train])
+            own = None if groups is None else groups[train]
+            folds = cv_splitter(self.inner_cv, labels, own)
+            model = GridSearchCV(self.estimator, self.grid, scoring=self.scoring, cv=folds)
+            model.fit(rows, labels, groups=own)
         seconds = perf_counter() - start
         best = getattr(model, "best_estimator_", model)
         return float(self.scoring(best, _safe_indexing(X, test), y[test])), seconds
@@ -364,58 +344,31 @@ def _run(
     n_jobs: int | None,
     store: str | Path | None,
     progress: Callable[[int], None] | None,
-) -> list[tuple[str, int, float, float]]:
-    """Run the tasks whose results are not in the store."""
+) -> list[tuple[float, float]]:
+    """Return the score and the seconds of each task; those whose results are in the store are not run."""
     groups = None if groups is None else np.asarray(groups)
-    keys, known = _keys(tasks, (X, y, groups), store), ({} if store is None else read_store(store))
+    known: dict[str, tuple[float, float]] = {}
+    keys: list[str] = []
+    if store is not None:
+        known, data = read_store(store), joblib.hash((X, y, groups))
+        keys = [task.key(data) for task in tasks]
     # Results of this run are indexed by task: two estimators with the same key are fitted separately.
     done = {i: known[key] for i, key in enumerate(keys) if key in known}
     todo = [i for i in range(len(tasks)) if i not in done]
-    if progress is not None:
-        progress(len(tasks) - len(todo))
+    advance = progress or (lambda count: None)
+    advance(len(tasks) - len(todo))
     jobs = (delayed(tasks[i].run)(X, y, groups) for i in todo)
     for i, (score, seconds) in zip(todo, Parallel(n_jobs=n_jobs, return_as="generator")(jobs), strict=True):
         done[i] = (score, seconds)
         if store is not None:
-            line = {
-                "key": keys[i],
-                "model": tasks[i].name,
-                "split": tasks[i].number,
-                "score": score,
-                "seconds": seconds,
-            }
-            append_line(store, json.dumps(line))
-        if progress is not None:
-            progress(1)
-    return [(task.name, task.number, *done[i]) for i, task in enumerate(tasks)]
-
-
-def _keys(tasks: list[_Task], data: tuple[Any, ...], store: str | Path | None) -> list[str]:
-    """Return the keys of the tasks, or an empty list if there is no store."""
-    if store is None:
-        return []
-    named = joblib.hash(data)
-    return [task.key(named) for task in tasks]
+            line = {"key": keys[i], "model": tasks[i].name, "split": tasks[i].number, "score": score}
+            append_line(store, json.dumps({**line, "seconds": seconds}))
+        advance(1)
+    return [done[i] for i in range(len(tasks))]
 
 
 def read_store(store: str | Path) -> dict[str, tuple[float, float]]:
-    """Return the results in a store; empty if the file does not exist.
-
-    Parameters
-    ----------
-    store : str or Path
-        File of results.
-
-    Returns
-    -------
-    dict of str to tuple of float
-        Score and seconds by key.
-
-    Raises
-    ------
-    ValueError
-        If the file was not written by :func:`compare`.
-    """
+    """Return the results in a store; empty if the file does not exist."""
     path = Path(store)
     check_output(path)
     if not path.exists():
@@ -438,25 +391,22 @@ def read_store(store: str | Path) -> dict[str, tuple[float, float]]:
     return known
 
 
-def _table(names: list[str], results: list[tuple[str, int, float, float]], n_splits: int) -> Any:
-    pd = need("pandas")
-    scores = {name: np.full(n_splits, np.nan) for name in names}
-    seconds: dict[str, list[float]] = {name: [] for name in names}
-    for name, number, score, time in results:
-        scores[name][number] = score
-        seconds[name].append(time)
+def _table(names: list[str], results: list[tuple[float, float]], n_splits: int) -> Any:
+    by_split = np.array(results).reshape(n_splits, len(names), 2)
+    scores = {name: by_split[:, i, 0] for i, name in enumerate(names)}
     best = max(names, key=lambda name: scores[name].mean())
     rows = {
         name: {
             "mean": scores[name].mean(),
-            "standard_error": scores[name].std(ddof=1) / np.sqrt(n_splits) if n_splits > 1 else np.nan,
+            "standard_error": standard_error(scores[name]) if n_splits > 1 else np.nan,
             "p_value": np.nan if name == best else _wilcoxon(scores[best] - scores[name]),
-            "seconds": float(np.mean(seconds[name])),
+            "seconds": float(by_split[:, i, 1].mean()),
             "scores": scores[name].tolist(),
         }
-        for name in names
+        for i, name in enumerate(names)
     }
-    return pd.DataFrame.from_dict(rows, orient="index").sort_values("mean", ascending=False, kind="stable")
+    table = need("pandas").DataFrame.from_dict(rows, orient="index")
+    return table.sort_values("mean", ascending=False, kind="stable")
 
 
 def _wilcoxon(differences: NDArray[np.float64]) -> float:
@@ -547,18 +497,12 @@ def compare_models(
 
     Parameters
     ----------
-    table : str, Path, list of them, file or data frame
-        A file (csv, tsv, xlsx, parquet or svmlight, text also compressed), or a DataFrame of pandas or polars.
+    table
     models : sequence of str, default=None
         Names, as in :func:`fit_table`. None takes "linear", "additive", "boosted" and "logistic", except those that
         the table or the installed packages do not allow. "auto" is slow, because it compares the families on the
         training rows of each split.
-    target : str, default=None
-        The column with the labels. An svmlight file has its labels in front and takes no target.
-    positive : object, default=None
-        Label of the positive class. None is enough where there is no doubt: 0 and 1, "no" and "yes".
-    group : str, default=None
-        A column; rows with the same value in it stay on one side of every split.
+    target, positive, group
     max_fpr : float, default=None
         Limit on the false-positive rate; None or 1 for no limit.
     columns : Columns, default=None
@@ -567,8 +511,7 @@ def compare_models(
     limits : Limits, default=None
         What to train for: a measure, a required true-positive rate, a window of false-positive rates. It may have the
         limits that are keywords, too. No threshold is chosen, so that ``confidence`` and ``rate`` are errors.
-    reading : Reading, default=None
-        How the table is written and read: delimiter, decimal mark, missing values, and more.
+    reading
     tune : bool, default=True
         Whether to tune each model by cross-validation on its training rows.
     n_splits : int, default=10
@@ -577,8 +520,7 @@ def compare_models(
         A file of results, to go on after a stop, as in :func:`rocmax.compare`.
     random_state : int, default=0
         Seed of all random draws.
-    running : Running, default=None
-        Where the call runs, and whom it tells what it does.
+    running
 
     Returns
     -------
@@ -600,12 +542,11 @@ def compare_models(
     given, running = chosen(Limits, limits, max_fpr=max_fpr), chosen(Running, running)
     refuse("compare_models", given, "confidence", "rate")
     limits = check_limits(given)
-    window, measure = window_of(limits), str(limits.measure)
     check_running(running, "compare_models", "dask")
     names = _check(models, n_splits, running.n_jobs, random_state, store, table)
     training = read_training(table, columns, chosen(Reading, reading))
     if running.on_plan is not None:
-        running.on_plan(training.plan)
+        running.on_plan(training.schema.columns)
     families, left_out = families_for(training.kinds)
     if models is None:
         names = [*families, "logistic"]
@@ -615,16 +556,14 @@ def compare_models(
         check_table(name, training.kinds)
     for note in notes:
         running.tell(note)
-    side = training.target.positive
-    in_range = window_measure(measure, window, limits.min_tpr)
-    shared: dict[str, Any] = {"kinds": training.kinds, "window": window, "measure": measure, "positive": side}
-    shared["min_tpr"] = limits.min_tpr
+    side, measure = training.target.positive, window_measure(limits)
+    shared: dict[str, Any] = {"kinds": training.kinds, "limits": limits, "positive": side, "tune": tune}
     with using_threads(running.threads):
         found = compare(
-            {name: tuned_model(name, **shared, tune=tune, seed=random_state) for name in names},
+            {name: tuned_model(name, **shared, seed=random_state) for name in names},
             training.X,
             training.target.labels,
-            scoring=make_scorer(in_range, pos_label=side),
+            scoring=make_scorer(measure, pos_label=side),
             n_splits=n_splits,
             groups=training.groups,
             random_state=random_state,
@@ -632,7 +571,7 @@ def compare_models(
             store=store,
             progress=None if running.progress is None else _counting(running.progress, len(names) * n_splits),
         )
-    return ModelComparison(found, measure, side, notes, training.plan, in_range.title)
+    return ModelComparison(found, measure.name, side, notes, training.schema.columns, measure.title)
 
 
 def _counting(progress: Listener, total: int) -> Callable[[int], None]:
@@ -657,7 +596,7 @@ def _check(
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ParameterError(Message(Parameter("models"), f" must be distinct names; got {twice[0]!r} more than once"))
-    check_count("n_splits", n_splits, 2, "an integer of at least 2")
+    check_range("n_splits", n_splits, 2, math.inf, "an integer of at least 2", integer=True)
     if n_jobs == 0:
         raise ParameterError(
             Message(Parameter("n_jobs"), " must be a positive integer, or -1 for all processors; got 0")

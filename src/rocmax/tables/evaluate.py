@@ -1,4 +1,4 @@
-"""Evaluation of a model on labeled rows."""
+"""Evaluation of a model on labeled rows, and notes about results that the rows cannot support."""
 
 from __future__ import annotations
 
@@ -10,61 +10,84 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
+from rocmax._rounding import window_end
 from rocmax._support import Array, Bools, Caution, Index, Message, Parameter, holding
-from rocmax._window import window_end
-from rocmax.data import DataError
-from rocmax.metrics import partial_auc_score
+from rocmax.data import DataError, Reading
+from rocmax.metrics import partial_auc_score, positive_scores
 from rocmax.metrics.scores import METRICS
-from rocmax.tables.model import TableModel
-from rocmax.tables.options import HOLDERS, Reading, chosen
-from rocmax.tables.predict import known_levels
-from rocmax.tables.read import (
-    Target,
-    feature_options,
-    group_values,
-    known_target,
-    model_features,
-    need_tables,
-    reading_for,
-    source_notes,
-    table_source,
-)
-from rocmax.tables.tune import measured, positive_scores, usable_groups, window_measure, window_measure_names
+from rocmax.metrics.uncertainty import estimate_with_delong, interval_notes
+from rocmax.tables.model import Facts, TableModel, known_levels
+from rocmax.tables.options import HOLDERS, Limits, chosen, window_measure, window_measure_names
+from rocmax.tables.read import Target, group_values, known_target, need_tables, source_notes
+
+# Measures with confidence intervals.
+
+
+# Resamples of the bootstrap.
+N_RESAMPLES = 1000
+
+
+def usable_groups(groups: Any, positive: Any) -> tuple[Any, list[str]]:
+    """Return the groups of labeled rows; None and a note if a class has too few of them for an interval."""
+    if groups is None:
+        return None, []
+    counts = {name: np.unique(groups[side]).size for name, side in (("positive", positive), ("negative", ~positive))}
+    few = [f"{name} rows of one group only" for name, count in counts.items() if count < 2]
+    if not few:
+        return groups, []
+    return None, [f"{' and '.join(few)}: the confidence intervals are for independent rows and can be too narrow"]
+
+
+def measured(
+    names: list[str], limits: Limits, seed: int, positive: Any, scores: Any, groups: Any = None
+) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """Return the values of measures with their confidence intervals, by name, and notes about too narrow ones.
+
+    Groups are independent or, without groups, rows.
+    """
+    measures = [window_measure(limits, name) for name in names]
+    options: dict[str, Any] = {"n_resamples": N_RESAMPLES, "random_state": seed, "groups": groups}
+    found = estimate_with_delong([(measure, {}) for measure in measures], positive, scores, **options)
+    by_name = {
+        measure.name: {"value": each.value, "low": each.low, "high": each.high}
+        | {key: measure.params[key] for key in ("min_fpr", "max_fpr", "min_tpr") if key in measure.params}
+        for measure, each in zip(measures, found, strict=True)
+    }
+    return by_name, interval_notes((m.title, each.caution) for m, each in zip(measures, found, strict=True))
+
 
 # Notes about results that the rows of a table cannot support.
 
 
-# Number of rows of a class, and of rows that a limit allows on the wrong side, below which a result is uncertain.
-FEW_ROWS, FEW_ABOVE = 30, 5
-# Share of held-out rows that are also training rows from which a note is given.
-MANY_DUPLICATES = 0.01
-# Value of a measure, and AUC of one column, from which a column is suspected to contain the label.
-PERFECT, LEAKING = 0.9995, 0.99
-MAX_SUSPECTS = 5
-# Values of a column that this share of a class has, and that are so many times as frequent as in the other class, are
-# suspected to be filled in after the label was known.
-LEAKED_SHARE, LEAKED_RATIO = 0.2, 50
-# 0 of n rows exclude, with a confidence of 95 %, a share of more than 3 / n.
-RULE_OF_THREE = 3
-SIGNIFICANT = 0.05
+@dataclass(frozen=True)
+class NoteRules:
+    """From where on a note is given; each is a convention that keeps notes rare, not a measurement."""
+
+    # Number of rows of a class, and of rows that a limit allows on the wrong side, below which a result is uncertain.
+    few_rows: int = 30
+    few_above: int = 5
+    # Share of held-out rows that are also training rows.
+    duplicates: float = 0.01
+    # Value of a measure, and AUC of one column, from which a column is suspected to contain the label.
+    perfect: float = 0.9995
+    leaking: float = 0.99
+    most_suspects: int = 5
+    # Values of a column that this share of a class has, and that are so many times as frequent as in the other class,
+    # are suspected to be filled in after the label was known.
+    leaked_share: float = 0.2
+    leaked_ratio: float = 50
+    # p-value that is called significant.
+    significant: float = 0.05
 
 
-def row_notes(positive: Bools, max_fpr: float, min_tpr: float, rows: str = "held-out rows") -> list[str]:
-    """Return notes about classes with few rows, and about limits that few negatives or positives may exceed.
+RULES = NoteRules()
 
-    Parameters
-    ----------
-    positive : ndarray of bool
-        Whether each row on which a model is measured is positive.
-    max_fpr : float
-        Limit on the false-positive rate; 1 for none.
-    min_tpr : float
-        Lower limit on the true-positive rate; 0 for none.
-    rows : str, default="held-out rows"
-        What the rows are called.
-    """
+
+def row_notes(positive: Bools, limits: Limits, rows: str = "held-out rows") -> list[str]:
+    """Return notes about classes with few rows, and about limits that few negatives or positives may exceed."""
     m, n = int(positive.sum()), int((~positive).sum())
-    few = [f"{count} {side}" for count, side in ((m, "positive"), (n, "negative")) if count < FEW_ROWS]
+    max_fpr, min_tpr = limits.window[1], limits.min_tpr
+    few = [f"{count} {side}" for count, side in ((m, "positive"), (n, "negative")) if count < RULES.few_rows]
     notes = [f"only {' and '.join(few)} {rows}: the measure is uncertain"] if few else []
     if max_fpr < 1:
         start = f"a false-positive rate of at most {max_fpr:g} allows"
@@ -79,30 +102,18 @@ def row_notes(positive: Bools, max_fpr: float, min_tpr: float, rows: str = "held
 def _limit_notes(start: str, rate: float, count: int, side: str, rows: str) -> list[str]:
     """Return a note if a rate allows few rows of a class."""
     above = window_end(count, rate)
-    if above >= FEW_ABOVE:
+    if above >= RULES.few_above:
         return []
     allowed = "none" if above < 1 else str(math.floor(above))
     return [
         f"{start} {allowed} of the {count:,} {side} {rows}: results at this limit are uncertain; "
-        f"{FEW_ABOVE} of them would take {math.ceil(FEW_ABOVE / rate):,} {side} rows"
+        f"{RULES.few_above} of them would take {math.ceil(RULES.few_above / rate):,} {side} rows"
     ]
 
 
-def corner_notes(positive: Bools, scores: Array, facts: Mapping[str, Any], rows: str = "held-out rows") -> list[str]:
-    """Return a note if the ROC curve does not enter the corner of the limits of a model.
-
-    Parameters
-    ----------
-    positive : ndarray of bool
-        Whether each row on which a model is measured is positive.
-    scores : ndarray of float
-        Its score.
-    facts : mapping
-        Metadata of the model, with its limits.
-    rows : str, default="held-out rows"
-        What the rows are called.
-    """
-    min_tpr, max_fpr = facts.get("min_tpr", 0.0), facts["max_fpr"]
+def corner_notes(positive: Bools, scores: Array, limits: Limits, rows: str = "held-out rows") -> list[str]:
+    """Return a note if the ROC curve does not enter the corner of the limits of a model."""
+    min_tpr, max_fpr = limits.min_tpr, limits.window[1]
     if min_tpr == 0 or partial_auc_score(positive, scores, min_tpr=min_tpr, max_fpr=max_fpr) > 0:
         return []
     return [
@@ -119,7 +130,7 @@ def duplicate_notes(X: Any, train: Index, test: Index) -> list[str]:
 
     keys = pd.util.hash_pandas_object(X, index=False).to_numpy()
     count = int(np.isin(keys[test], keys[train]).sum())
-    if count <= MANY_DUPLICATES * test.size:
+    if count <= RULES.duplicates * test.size:
         return []
     return [
         f"{count:,} of {test.size:,} held-out rows have the same values as a training row: if they are the same cases, "
@@ -129,7 +140,7 @@ def duplicate_notes(X: Any, train: Index, test: Index) -> list[str]:
 
 def perfect_notes(value: float, X: Any, positive: Bools) -> list[str]:
     """Return a note about a perfect result on held-out rows, with the columns that separate the classes of all rows."""
-    if value < PERFECT:
+    if value < RULES.perfect:
         return []
     suspects = [] if not hasattr(X, "columns") else _suspects(X, positive)
     if not suspects:
@@ -144,22 +155,8 @@ def perfect_notes(value: float, X: Any, positive: Bools) -> list[str]:
     ]
 
 
-def chance_notes(
-    held_out: Mapping[str, Any], rates: Mapping[str, float], facts: Mapping[str, Any], positive: Bools
-) -> list[str]:
-    """Return warnings about a model that finds no positive row, or whose result could be chance.
-
-    Parameters
-    ----------
-    held_out : mapping
-        Value of the measure on the held-out rows, with the ends "low" and "high" of its interval.
-    rates : mapping
-        Rates of the held-out rows at the saved threshold.
-    facts : mapping
-        Metadata of the model: its measure and its limits.
-    positive : ndarray of bool
-        Whether each held-out row is positive.
-    """
+def chance_notes(held_out: Mapping[str, Any], rates: Mapping[str, float], limits: Limits, positive: Bools) -> list[str]:
+    """Return warnings about a model that finds no positive held-out row, or whose result could be chance."""
     notes: list[str] = []
     if rates["tpr"] == 0:
         notes.append(
@@ -168,11 +165,10 @@ def chance_notes(
                 "the saved threshold (TPR 0)"
             )
         )
-    measure = window_measure(facts["measure"], (facts["min_fpr"], facts["max_fpr"]), facts["min_tpr"])
+    measure = window_measure(limits)
     # The TPR of constant scores is 0 or 1; random scores have the same TPR and FPR.
-    by_chance = (
-        facts["max_fpr"] if facts["measure"] == "tpr_at_fpr" else measure.score(positive, np.zeros(positive.size))
-    )
+    at_limit = limits.measure == "tpr_at_fpr"
+    by_chance = limits.window[1] if at_limit else measure.score(positive, np.zeros(positive.size))
     if held_out["low"] <= by_chance < 1 and by_chance > 0:
         notes.append(
             Caution(
@@ -189,24 +185,17 @@ def leak_notes(X: Any, positive: Bools) -> list[str]:
 
     The values are: all that are known or all that are missing; a category; and, for numbers, all that differ from the
     most frequent one. Large or small numbers are not looked at, because a good feature separates classes by them.
-
-    Parameters
-    ----------
-    X : DataFrame or sparse matrix
-        Rows; there are no notes for a matrix.
-    positive : ndarray of bool
-        Whether each row is positive.
     """
     notes: list[str] = []
     for name in X.columns if hasattr(X, "columns") else ():
-        for text, values in _value_sets(X[name], LEAKED_SHARE * min(positive.sum(), (~positive).sum())):
+        for text, values in _value_sets(X[name], RULES.leaked_share * min(positive.sum(), (~positive).sum())):
             shares = values[positive].mean(), values[~positive].mean()
             if _leaks(*shares, positive):
                 rows = f"{shares[0]:.1%} of the positive rows and {shares[1]:.1%} of the others"
                 wish = "if it is known only after the label, leave it out: "
                 notes.append(Message(f"{name!r} {text} in {rows}; {wish}", Parameter("drop", [name])))
                 break
-    return notes[:MAX_SUSPECTS]
+    return notes[: RULES.most_suspects]
 
 
 def _value_sets(column: Any, fewest: float) -> Iterator[tuple[str, Bools]]:
@@ -226,10 +215,11 @@ def _value_sets(column: Any, fewest: float) -> Iterator[tuple[str, Bools]]:
 
 
 def _leaks(of_positives: float, of_others: float, positive: Bools) -> bool:
-    """Return whether values are frequent in one class and at least `LEAKED_RATIO` times as rare in the other."""
-    sides = [(of_positives, RULE_OF_THREE / int(positive.sum())), (of_others, RULE_OF_THREE / int((~positive).sum()))]
+    """Return whether values are frequent in one class and `NoteRules.leaked_ratio` times as rare in the other."""
+    # 0 of n rows exclude, with a confidence of 95 %, a share of more than 3 / n.
+    sides = [(of_positives, 3 / int(positive.sum())), (of_others, 3 / int((~positive).sum()))]
     return any(
-        share >= LEAKED_SHARE and share >= LEAKED_RATIO * max(other, least)
+        share >= RULES.leaked_share and share >= RULES.leaked_ratio * max(other, least)
         for (share, _), (other, least) in (sides, sides[::-1])
     )
 
@@ -237,9 +227,9 @@ def _leaks(of_positives: float, of_others: float, positive: Bools) -> bool:
 def split_notes(n_splits: int) -> list[str]:
     """Return a note if no difference between models can be significant."""
     least = 2.0 / 2.0**n_splits
-    if least <= SIGNIFICANT:
+    if least <= RULES.significant:
         return []
-    enough = math.ceil(1 - math.log2(SIGNIFICANT))
+    enough = math.ceil(1 - math.log2(RULES.significant))
     return [
         Message(
             f"{n_splits} splits cannot give a p-value below {least:g}; use at least ", Parameter("n_splits", enough)
@@ -248,32 +238,28 @@ def split_notes(n_splits: int) -> list[str]:
 
 
 def _suspects(X: Any, positive: Bools) -> list[str]:
+    import pandas as pd
+
     found = []
     for name in X.columns:
         column = X[name]
         if column.dtype.kind != "f":
             # The share of positives of each category, as the score of its rows.
-            values = column.fillna("").map(dict(zip(*_shares(column.fillna(""), positive), strict=True))).to_numpy()
+            labels = pd.Series(positive.astype(float))
+            values = labels.groupby(column.fillna("").to_numpy()).transform("mean").to_numpy()
         else:
             values = column.fillna(column.median() if column.notna().any() else 0.0).to_numpy()
         if len(np.unique(values)) > 1:
             area = roc_auc_score(positive, values)
-            if max(area, 1 - area) >= LEAKING:
+            if max(area, 1 - area) >= RULES.leaking:
                 found.append(name)
-    return found[:MAX_SUSPECTS]
-
-
-def _shares(column: Any, positive: Bools) -> tuple[list[str], list[float]]:
-    import pandas as pd
-
-    shares = pd.Series(positive.astype(float)).groupby(column.to_numpy()).mean()
-    return shares.index.tolist(), shares.tolist()
+    return found[: RULES.most_suspects]
 
 
 # Evaluation of a model on labeled rows.
 
 
-class Scored(NamedTuple):
+class ScoredTable(NamedTuple):
     """Scores and decisions of a model on a labeled table."""
 
     fitted: TableModel
@@ -286,7 +272,7 @@ class Scored(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class TableEvaluation:
     """Result of a model on labeled rows.
 
     Attributes
@@ -336,25 +322,21 @@ def evaluate(
     *,
     target: str | None = None,
     reading: Reading | None = None,
-) -> Evaluation:
+) -> TableEvaluation:
     """Evaluate a model on labeled rows, as ``rocmax evaluate`` does.
 
     Parameters
     ----------
     model : TableModel
         Model returned by :func:`fit_table` or :func:`load_model`.
-    table : str, Path, list of them, file or data frame
-        A file (csv, tsv, xlsx, parquet or svmlight, text also compressed), or a DataFrame of pandas or polars.
-        Columns are found by name.
+    table
     target : str, default=None
         The column with the labels. None takes the name that it had in the table of the fit.
-    reading : Reading, default=None
-        How the table is written and read: delimiter, decimal mark, missing values, and more. None reads it as
-        the table of the fit.
+    reading
 
     Returns
     -------
-    Evaluation
+    TableEvaluation
         Measures with confidence intervals, and the results at the threshold.
 
     Examples
@@ -373,49 +355,48 @@ def evaluate(
     return _evaluation(score_table(model, table, target, chosen(Reading, reading)))
 
 
-def score_table(fitted: TableModel, table: Any, target: str | None, reading: Reading) -> Scored:
+def score_table(fitted: TableModel, table: Any, target: str | None, reading: Reading) -> ScoredTable:
     """Return scores and decisions on a labeled table."""
     facts = fitted.facts
-    source, reading = table_source(facts, table, reading), reading_for(facts, reading)
-    options = feature_options(facts, fitted.place, source, reading.zero_based)
+    source = facts.open(table, reading)
+    options = facts.read_options(fitted.place, source)
     if source.columns is not None:
-        target = target or facts["target"]
+        target = target or facts.target
         if target is None:
             advice = Message(f"pass the column with the labels of {source.name}: ", Parameter("target", ...))
             raise DataError(advice)
         options["target"] = target
-    group = facts.get("group")
+    group = facts.group
     if group is not None and group in (source.columns or ()) and group not in options["types"]:
         options |= {"columns": [*options["columns"], group], "types": {**options["types"], group: "raw"}}
     else:
         group = None
-    X, y = source.read(**options, max_bytes=reading.max_bytes, skip_unlabelled=bool(reading.skip_unlabelled))
+    X, y = source.read(**options)
     groups = None if group is None else group_values(source.name, X[group])
-    levels = known_levels(fitted.model, facts["features"])
-    X = model_features(facts, X, source, day_first=reading.day_first, levels=levels)
-    name = f"column {target!r}" if target else "the target"
-    labels = known_target(y, facts["positive"], facts["negative"], name)
-    predicted = fitted.model.predict(X) == facts["positive"]
-    scores = positive_scores(fitted.model, X, facts["positive"])
-    return Scored(fitted, labels, scores, predicted, X, source_notes(source), groups)
+    levels = known_levels(fitted.model, facts.features)
+    X = facts.features_of(X, source, day_first=reading.day_first, levels=levels)
+    labels = known_target(y, facts.positive, facts.negative, f"column {target!r}" if target else "the target")
+    predicted = fitted.model.predict(X) == facts.positive
+    scores = positive_scores(fitted.model, X, pos_label=facts.positive)
+    return ScoredTable(fitted, labels, scores, predicted, X, source_notes(source), groups)
 
 
-def _evaluation(scored: Scored) -> Evaluation:
+def _evaluation(scored: ScoredTable) -> TableEvaluation:
     positive, predicted, facts = scored.target.is_positive, scored.predicted, scored.fitted.facts
-    names = _measure_names(facts)
+    limits = facts.limits
     groups, notes = usable_groups(scored.groups, positive)
-    notes += row_notes(positive, facts["max_fpr"], facts.get("min_tpr", 0.0), "rows")
-    measures, narrow = measured(names, facts, positive, scored.scores, groups)
+    notes += row_notes(positive, limits, "rows")
+    measures, narrow = measured(_measure_names(facts), limits, facts.seed, positive, scored.scores, groups)
     tp, fp = int(np.sum(positive & predicted)), int(np.sum(~positive & predicted))
     n_positive, n_negative = int(positive.sum()), int((~positive).sum())
-    return Evaluation(
+    return TableEvaluation(
         model=scored.fitted.name,
         positive=scored.target.positive,
         rows={"positive": n_positive, "negative": n_negative},
         measures=measures,
         threshold={
-            "max_fpr": facts["max_fpr"] if facts["max_fpr"] < 1 else None,
-            "min_tpr": facts.get("min_tpr") or None,
+            "max_fpr": facts.max_fpr if facts.max_fpr < 1 else None,
+            "min_tpr": facts.min_tpr or None,
             "tp": tp,
             "fp": fp,
             "tpr": tp / n_positive,
@@ -424,16 +405,16 @@ def _evaluation(scored: Scored) -> Evaluation:
         },
         scores=scored.scores,
         is_positive=positive,
-        notes=scored.notes + notes + narrow + corner_notes(positive, scored.scores, facts, "rows"),
+        notes=scored.notes + notes + narrow + corner_notes(positive, scored.scores, limits, "rows"),
         groups=None if groups is None else int(np.unique(groups).size),
     )
 
 
-def _measure_names(facts: dict[str, Any]) -> list[str]:
+def _measure_names(facts: Facts) -> list[str]:
     """Return the measures to report, the one of the model first; those of a limit only if there is one."""
-    names = [facts["measure"], *(name for name in window_measure_names() if name != facts["measure"])]
-    above = bool(facts.get("min_tpr"))
-    if facts["max_fpr"] == 1.0:
+    names = [facts.measure, *(name for name in window_measure_names() if name != facts.measure)]
+    above = facts.min_tpr > 0
+    if facts.max_fpr == 1.0:
         kept = {"partial_auc"} if above else set()
         names = [name for name in names if "max_fpr" not in METRICS[name].parameters or name in kept]
     return [*names, "fpr_at_tpr"] if above else names

@@ -4,54 +4,53 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 import sklearn
-from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing
 
 import rocmax
-from rocmax._calibration import fit_calibration
-from rocmax._folds import split_groups
+from rocmax._folds import held_out_split
 from rocmax._support import Array, Bools, Index, Message, Parameter, ParameterError, holding, listening, stage
 from rocmax._threads import using_threads
-from rocmax.data import DataError
+from rocmax._validation import check_choice
+from rocmax.data import DataError, Reading
+from rocmax.metrics import positive_scores
 from rocmax.tables.columns import Column
-from rocmax.tables.evaluate import chance_notes, corner_notes, duplicate_notes, leak_notes, perfect_notes, row_notes
-from rocmax.tables.model import TableModel
+from rocmax.tables.evaluate import (
+    chance_notes,
+    corner_notes,
+    duplicate_notes,
+    leak_notes,
+    measured,
+    perfect_notes,
+    row_notes,
+    usable_groups,
+)
+from rocmax.tables.model import Facts, TableModel, ValueShares, known_levels
 from rocmax.tables.options import (
     HOLDERS,
-    RATES,
     Columns,
     Limits,
-    Reading,
     Running,
-    check_choice,
     check_limits,
     check_range,
     check_running,
     check_seed,
     chosen,
-    window_of,
 )
-from rocmax.tables.predict import Shares, known_levels
 from rocmax.tables.read import Training, need_tables, read_training
-from rocmax.tables.tune import (
-    MODELS,
-    WHOLE,
-    BestFamily,
-    check_table,
-    families_for,
-    measured,
-    need_package,
-    positive_scores,
-    tuned_model,
-    usable_groups,
+from rocmax.tables.tune import MODELS, BestFamily, check_table, families_for, need_package, tuned_model
+from rocmax.thresholds import (
+    FPRThresholdClassifier,
+    GroupEvidence,
+    TPRThresholdClassifier,
+    fit_calibration,
+    order_statistic,
 )
-from rocmax.thresholds import FPRThresholdClassifier, GroupEvidence, TPRThresholdClassifier, order_statistic
 
 # Plan of the columns of a table, without a fit.
 
@@ -80,19 +79,12 @@ def plan_columns(
 
     Parameters
     ----------
-    table : str, Path, list of them, file or data frame
-        A file (csv, tsv, xlsx, parquet or svmlight, text also compressed), or a DataFrame of pandas or polars.
-    target : str, default=None
-        The column with the labels. An svmlight file has its labels in front and takes no target.
-    positive : object, default=None
-        Label of the positive class. None is enough where there is no doubt: 0 and 1, "no" and "yes".
-    group : str, default=None
-        A column; rows with the same value in it stay on one side of every split.
+    table, target
+    positive, group
     columns : Columns, default=None
         What the columns are, where the table does not show it: categories, numbers, dates, identifiers, and columns to
         leave out. It may have the target, the positive class and the groups, too.
-    reading : Reading, default=None
-        How the table is written and read: delimiter, decimal mark, missing values, and more.
+    reading
 
     Returns
     -------
@@ -112,28 +104,21 @@ def plan_columns(
     """
     need_tables()
     declared = chosen(Columns, columns, target=target, positive=positive, group=group)
-    return read_training(table, declared, chosen(Reading, reading)).plan
+    return read_training(table, declared, chosen(Reading, reading)).schema.columns
 
 
 # Fit of a model and its threshold to a table, with an evaluation on held-out rows.
-
-
-LEAST_TEST_SHARE, LARGEST_TEST_SHARE = 0.05, 0.9
 
 
 @dataclass(frozen=True)
 class FitSettings:
     """Settings of a fit, validated by :func:`check_fit`."""
 
-    window: tuple[float, float]
-    measure: str
+    limits: Limits
     model: str
-    confidence: float | None
     test_size: float
     seed: int
     tune: bool = True
-    min_tpr: float = 0.0
-    rate: str = "row"
 
 
 def check_fit(
@@ -141,30 +126,18 @@ def check_fit(
 ) -> FitSettings:
     """Return the settings of a fit; raise ParameterError if they are invalid or incompatible."""
     limits = check_limits(limits)
-    window, measure = window_of(limits), str(limits.measure)
     check_choice("model", model, MODELS)
     if limits.confidence is not None:
         check_range("confidence", limits.confidence, 0.0, 1.0, "a number above 0 and below 1", open_ends=True)
-        if window[1] == 1.0 and limits.min_tpr == 0.0:
+        if limits.window[1] == 1.0 and limits.min_tpr == 0.0:
             either = Parameter("max_fpr", ...), " or ", Parameter("min_tpr", ...)
             raise ParameterError(Message(Parameter("confidence"), " requires a limit: ", *either))
-    check_choice("rate", limits.rate, RATES)
+    check_choice("rate", limits.rate, ("row", "group"))
     if limits.rate == "group" and group is None:
         raise ParameterError(Message(Parameter("rate", limits.rate), " requires groups: ", Parameter("group", ...)))
-    needed = f"a number from {LEAST_TEST_SHARE} to {LARGEST_TEST_SHARE}"
-    check_range("test_size", test_size, LEAST_TEST_SHARE, LARGEST_TEST_SHARE, needed)
+    check_range("test_size", test_size, 0.05, 0.9, "a number from 0.05 to 0.9")
     check_seed(random_state)
-    return FitSettings(
-        window,
-        measure,
-        model,
-        limits.confidence,
-        float(test_size),
-        int(random_state),
-        bool(tune),
-        limits.min_tpr,
-        limits.rate,
-    )
+    return FitSettings(limits, model, float(test_size), int(random_state), bool(tune))
 
 
 class Fitted(NamedTuple):
@@ -205,12 +178,7 @@ def fit_table(
 
     Parameters
     ----------
-    table : str, Path, list of them, file or data frame
-        A file (csv, tsv, xlsx, parquet or svmlight, text also compressed), or a DataFrame of pandas or polars.
-    target : str, default=None
-        The column with the labels. An svmlight file has its labels in front and takes no target.
-    positive : object, default=None
-        Label of the positive class. None is enough where there is no doubt: 0 and 1, "no" and "yes".
+    table, target, positive
     group : str, default=None
         A column; rows with the same value in it stay on one side of every split. The guarantee of ``confidence`` and
         the confidence intervals then require independent groups, not independent rows.
@@ -225,8 +193,7 @@ def fit_table(
     limits : Limits, default=None
         What to train for: a measure, a required true-positive rate, a window of false-positive rates. It may have the
         limits that are keywords, too.
-    reading : Reading, default=None
-        How the table is written and read: delimiter, decimal mark, missing values, and more.
+    reading
     model : str, default="auto"
         Name of the model:
 
@@ -237,8 +204,8 @@ def fit_table(
           per column; not for svmlight files.
         - "boosted": :class:`rocmax.BoostedClassifier`, an ensemble of trees; requires LightGBM.
         - "auto": one of these families. Their cross-validated scores on the training rows are compared on the same
-          folds, and the simplest that is nearly as good as the best is chosen. A large table is compared on growing
-          parts of its rows until a difference is clear. Without tuning, it is "linear".
+          folds, and the best is chosen. A large table is compared on growing parts of its rows until a difference is
+          clear. Without tuning, it is "linear".
         - "auc": :class:`rocmax.AUCClassifier`, with any limit.
         - "logistic" and "svm": logistic regression and the linear support vector machine of scikit-learn.
         - "lightgbm": LightGBM's classifier with its defaults, except for the tuned number of leaves.
@@ -248,8 +215,7 @@ def fit_table(
         Fraction of the rows that is held out.
     random_state : int, default=0
         Seed of all random draws. It is saved with the model.
-    running : Running, default=None
-        Where the call runs, and whom it tells what it does.
+    running
 
     Returns
     -------
@@ -271,7 +237,7 @@ def fit_table(
     >>> model = fit_table(table, target="target", positive=0, max_fpr=0.05, model="linear", tune=False)
     >>> model
     TableModel('linear', positive='0', max_fpr=0.05)
-    >>> model.facts["rows"]
+    >>> model.facts.rows
     {'train': 426, 'held out': 143}
     >>> bool(model.held_out["value"] > 0.9)
     True
@@ -292,21 +258,16 @@ def fit_table(
             return fit_on_cluster(table, settings, columns, reading, running)
         training = read_training(table, columns, reading)
         if running.on_plan is not None:
-            running.on_plan(training.plan)
-        return fit_training(training, settings, columns.target, running.tell)
+            running.on_plan(training.schema.columns)
+        return fit_training(training, settings, running.tell)
 
 
-def fit_training(
-    training: Training,
-    settings: FitSettings,
-    target: str | None,
-    tell: Callable[[str], None],
-) -> TableModel:
+def fit_training(training: Training, settings: FitSettings, tell: Callable[[str], None]) -> TableModel:
     """Fit a model to training data in memory and evaluate it on the held-out rows."""
     check_table(settings.model, training.kinds)
     notes = [*training.notes, *_family_notes(training, settings)]
     train, test = split_rows(training, settings)
-    notes += row_notes(training.target.is_positive[test], settings.window[1], settings.min_tpr)
+    notes += row_notes(training.target.is_positive[test], settings.limits)
     notes += duplicate_notes(training.X, train, test)
     notes += leak_notes(training.X, training.target.is_positive)
     for note in notes:
@@ -315,34 +276,62 @@ def fit_training(
     if settings.tune and fitted.tuning is None:
         notes.append("not tuned: one class has too few rows or groups for cross-validation")
         tell(notes[-1])
-    return evaluated(training, settings, target, fitted, notes, tell)
+    return evaluated(training, settings, fitted, notes, tell)
 
 
 def evaluated(
     training: Training,
     settings: FitSettings,
-    target: str | None,
     fitted: Fitted,
     notes: list[str],
     tell: Callable[[str], None],
+    classes: dict[str, int] | None = None,
 ) -> TableModel:
-    """Evaluate a fitted model on the held-out rows; return it with its metadata."""
+    """Evaluate a fitted model on the held-out rows; return it with its metadata.
+
+    ``classes`` are the sizes of the classes, if the training data are only a sample of the rows.
+    """
     stage("evaluating on the held-out rows")
-    facts = make_facts(training, settings, target, fitted)
-    scores = positive_scores(fitted.model, _safe_indexing(training.X, fitted.test), training.target.positive)
-    is_positive = training.target.is_positive[fitted.test]
-    groups, found = usable_groups(_rows(training.groups, fitted.test), is_positive)
-    by_name, narrow = measured([settings.measure], facts, is_positive, scores, groups)
-    facts["held_out"] = by_name[settings.measure]
-    facts["at_threshold"] = rates_at_zero(is_positive, scores)
-    found += narrow + corner_notes(is_positive, scores, facts)
-    found += chance_notes(facts["held_out"], facts["at_threshold"], facts, is_positive)
-    for note in found + perfect_notes(facts["held_out"]["value"], training.X, training.target.is_positive):
+    limits, model, test = settings.limits, fitted.model, fitted.test
+    scores = positive_scores(model, _safe_indexing(training.X, test), pos_label=training.target.positive)
+    is_positive = training.target.is_positive[test]
+    groups, found = usable_groups(_rows(training.groups, test), is_positive)
+    by_name, narrow = measured([str(limits.measure)], limits, settings.seed, is_positive, scores, groups)
+    held_out, rates = by_name[str(limits.measure)], rates_at_zero(is_positive, scores)
+    found += narrow + corner_notes(is_positive, scores, limits) + chance_notes(held_out, rates, limits, is_positive)
+    for note in found + perfect_notes(held_out["value"], training.X, training.target.is_positive):
         notes.append(note)
         tell(note)
-    facts["calibration"] = fit_calibration(scores, is_positive)
-    facts["shares"] = Shares(known_levels(fitted.model, training.kinds)).add(training.X).to_dict()
-    return TableModel(fitted.model, facts, notes=notes, held_out_rows=fitted.test)
+    if classes is None:
+        n_positive = int(training.target.is_positive.sum())
+        classes = {"positive": n_positive, "negative": int(training.target.labels.size) - n_positive}
+    facts = Facts(
+        **{each.name: getattr(training.schema, each.name) for each in fields(training.schema)},
+        rate=limits.rate,
+        min_fpr=limits.window[0],
+        max_fpr=limits.window[1],
+        min_tpr=limits.min_tpr,
+        measure=str(limits.measure),
+        model=settings.model,
+        family=fitted.family,
+        families=fitted.families,
+        confidence=limits.confidence,
+        offset=getattr(model, "threshold_", 0.0),
+        violation_bound=None if limits.confidence is None else model.violation_bound_,
+        tuning=fitted.tuning,
+        seed=settings.seed,
+        rows={"train": sum(classes.values()) - test.size, "held out": int(test.size)},
+        held_out_groups=None if training.groups is None else int(np.unique(training.groups[test]).size),
+        classes=classes,
+        versions={"rocmax": rocmax.__version__, "scikit-learn": sklearn.__version__, "numpy": np.__version__},
+        fitted=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        seconds=round(fitted.seconds, 3),
+        held_out=held_out,
+        at_threshold=rates,
+        calibration=fit_calibration(scores, is_positive),
+        shares=ValueShares(known_levels(model, training.kinds)).add(training.X).to_dict(),
+    )
+    return TableModel(model, facts, notes=notes, held_out_rows=test)
 
 
 def rates_at_zero(positive: Bools, scores: Array) -> dict[str, float]:
@@ -368,33 +357,32 @@ def fit_rows(training: Training, settings: FitSettings, parts: tuple[Index, Inde
     tuned = tuned_model(
         settings.model,
         kinds=training.kinds,
-        window=settings.window,
-        measure=settings.measure,
+        limits=settings.limits,
         positive=positive,
         tune=settings.tune,
         seed=settings.seed,
-        min_tpr=settings.min_tpr,
     )
     tuned.fit(_safe_indexing(training.X, train), labels[train], _rows(training.groups, train))
-    best, families = (tuned.chosen_, tuned.families_) if isinstance(tuned, BestFamily) else (tuned, None)
-    model = with_threshold(best.pipeline_, training, settings, test)
-    return Fitted(model, test, best.tuning_, perf_counter() - start, best.model, families)
+    family, families = (tuned.model_, tuned.families_) if isinstance(tuned, BestFamily) else (tuned.model, None)
+    model = with_threshold(tuned.pipeline_, training, settings, test)
+    return Fitted(model, test, tuned.tuning_, perf_counter() - start, family, families)
 
 
 def with_threshold(pipeline: Any, training: Training, settings: FitSettings, test: Index) -> Any:
     """Return a fitted pipeline with a threshold from the held-out rows, if there is a limit on one of the rates."""
+    limits = settings.limits
     options: dict[str, Any] = {
-        "confidence": settings.confidence,
+        "confidence": limits.confidence,
         "cv": "prefit",
         "pos_label": training.target.positive,
-        "rate": settings.rate,
+        "rate": limits.rate,
     }
-    if settings.min_tpr > 0:
-        model: Any = TPRThresholdClassifier(pipeline, settings.min_tpr, **options)
-    elif settings.window != WHOLE:
-        model = FPRThresholdClassifier(pipeline, settings.window[1], **options)
-    else:
+    if not limits.limited:
         return pipeline
+    if limits.min_tpr > 0:
+        model: Any = TPRThresholdClassifier(pipeline, limits.min_tpr, **options)
+    else:
+        model = FPRThresholdClassifier(pipeline, limits.window[1], **options)
     groups = _rows(training.groups, test)
     return model.fit(_safe_indexing(training.X, test), training.target.labels[test], groups=groups)
 
@@ -406,60 +394,17 @@ def _rows(groups: Any, rows: Index) -> Any:
 
 def check_enough(positive: Bools, settings: FitSettings, groups: Any = None) -> None:
     """Raise the error about too few held-out rows or groups for a guarantee, before the expensive fit."""
-    if settings.confidence is None:
+    limits = settings.limits
+    if limits.confidence is None:
         return
-    delta, n_positive = 1 - settings.confidence, int(positive.sum())
+    delta, floor = 1 - limits.confidence, limits.min_tpr or None
+    max_rate = limits.window[1] if floor is None else 1 - floor
+    side = positive == (floor is not None)
     if groups is not None:
-        floor = settings.min_tpr or None
-        max_rate = settings.window[1] if floor is None else 1 - floor
-        sizes = np.unique(groups[positive == (floor is not None)], return_counts=True)[1]
-        GroupEvidence(sizes, max_rate, delta, settings.rate).check(floor, share="test_size")
-    elif settings.min_tpr > 0:
-        order_statistic(n_positive, 1 - settings.min_tpr, delta, required_tpr=settings.min_tpr, share="test_size")
+        sizes = np.unique(groups[side], return_counts=True)[1]
+        GroupEvidence(sizes, max_rate, delta, limits.rate).check(floor, share="test_size")
     else:
-        order_statistic(positive.size - n_positive, settings.window[1], delta, share="test_size")
-
-
-def make_facts(training: Training, settings: FitSettings, target: str | None, fitted: Fitted) -> dict[str, Any]:
-    """Return the metadata that is saved with a model and used by later steps."""
-    model, test = fitted.model, fitted.test
-    n_positive = int(training.target.is_positive.sum())
-    return {
-        "target": target,
-        "positive": training.target.positive,
-        "negative": training.target.negative,
-        "label_type": training.target.kind,
-        "features": training.kinds,
-        "n_features": int(training.X.shape[1]),
-        "zero_based": training.zero_based,
-        "columns": [column.to_dict() for column in training.plan],
-        "reading": training.reading,
-        "parsed": training.parsed,
-        "dates": training.dates,
-        "ids": training.ids,
-        "group": training.group,
-        "rate": settings.rate,
-        "min_fpr": settings.window[0],
-        "max_fpr": settings.window[1],
-        "min_tpr": settings.min_tpr,
-        "measure": settings.measure,
-        "model": settings.model,
-        "family": fitted.family,
-        "families": fitted.families,
-        "confidence": settings.confidence,
-        # Scores have the threshold of the classifier subtracted.
-        "threshold": 0.0,
-        "offset": getattr(model, "threshold_", 0.0),
-        "violation_bound": None if settings.confidence is None else model.violation_bound_,
-        "tuning": fitted.tuning,
-        "seed": settings.seed,
-        "rows": {"train": int(training.target.labels.size - test.size), "held out": int(test.size)},
-        "held_out_groups": None if training.groups is None else int(np.unique(training.groups[test]).size),
-        "classes": {"positive": n_positive, "negative": int(training.target.labels.size) - n_positive},
-        "versions": {"rocmax": rocmax.__version__, "scikit-learn": sklearn.__version__, "numpy": np.__version__},
-        "fitted": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "seconds": round(fitted.seconds, 3),
-    }
+        order_statistic(int(side.sum()), max_rate, delta, required_tpr=floor, share="test_size")
 
 
 def split_rows(training: Training, settings: FitSettings) -> tuple[Index, Index]:
@@ -468,12 +413,7 @@ def split_rows(training: Training, settings: FitSettings) -> tuple[Index, Index]
     fewest = int(min(positive.sum(), (~positive).sum()))
     if fewest < 4:
         raise DataError(f"each class must have at least 4 rows; got {fewest} in the smaller class")
-    if training.groups is None:
-        train, test = train_test_split(
-            np.arange(positive.size), test_size=settings.test_size, stratify=positive, random_state=settings.seed
-        )
-        return train, test
     try:
-        return split_groups(positive, training.groups, settings.test_size, settings.seed)
+        return held_out_split(positive, settings.test_size, settings.seed, training.groups)
     except ValueError as error:
         raise DataError(str(error)) from None

@@ -1,26 +1,153 @@
-"""Fitted model with its metadata, which can be saved to a file and loaded."""
+"""Fitted model with its metadata: its file, and predictions in bounded memory for files of any size."""
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import KW_ONLY, dataclass, field, replace
 from html import escape
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import estimator_html_repr
-from sklearn.utils.metaestimators import available_if
 
-from rocmax._support import Array, Index
+from rocmax._files import check_not_input, check_output, is_special, output_file
+from rocmax._support import Array, Index, Message, Parameter, ParameterError, holding
 from rocmax._validation import positive_index, towards
-from rocmax.model_io import load_fitted, save
-from rocmax.tables.read import typed_labels
+from rocmax.data import DataError, Reading
+from rocmax.data.read import check_columns
+from rocmax.metrics import positive_scores
+from rocmax.model_io import ModelFileError, load_with_facts, save
+from rocmax.tables.columns import MAX_NAMED
+from rocmax.tables.options import HOLDERS, Limits, chosen
+from rocmax.tables.preprocess import MISSING
+from rocmax.tables.read import Schema, need_tables, typed_labels
+from rocmax.thresholds import calibrated
+
+# What a model stores.
 
 
-def _has_probabilities(model: TableModel) -> bool:
-    return model.facts.get("calibration") is not None
+@dataclass(frozen=True, kw_only=True)
+class Facts(Schema):
+    """Metadata of a model: its table, its limits, how it was chosen and fitted, and its results on held-out rows.
+
+    The names, and the order, are those of the JSON that ``rocmax fit --json`` prints and that a model file contains.
+    """
+
+    rate: str = "row"
+    min_fpr: float = 0.0
+    max_fpr: float = 1.0
+    min_tpr: float = 0.0
+    measure: str = "roc_auc"
+    model: str
+    family: str
+    families: dict[str, Any] | None = None
+    confidence: float | None = None
+    # Scores have the threshold of the classifier subtracted.
+    threshold: float = 0.0
+    offset: float = 0.0
+    violation_bound: float | None = None
+    tuning: dict[str, Any] | None = None
+    seed: int = 0
+    rows: dict[str, int]
+    held_out_groups: int | None = None
+    classes: dict[str, int]
+    versions: dict[str, str]
+    fitted: str
+    seconds: float
+    held_out: dict[str, Any]
+    at_threshold: dict[str, float]
+    calibration: dict[str, Any]
+    shares: dict[str, Any]
+
+    @property
+    def limits(self) -> Limits:
+        """What the model was trained for."""
+        return Limits(self.max_fpr, self.confidence, self.min_fpr, self.min_tpr, self.measure, self.rate)
 
 
+# Missing values and unknown categories of a table, compared with the training table.
+
+
+TITLES = {"missing": "missing values", "unknown": "unknown categories"}
+
+
+def known_levels(model: Any, kinds: dict[str, str] | None) -> dict[str, set[str]]:
+    """Return the categories that a model knows, by column."""
+    pipeline = getattr(model, "estimator_", model)
+    names = [name for name, kind in (kinds or {}).items() if kind == "text"]
+    if not names:
+        return {}
+    encoder = pipeline.named_steps["table"].named_transformers_["texts"].steps[-1][1]
+    return {name: set(levels) - {MISSING} for name, levels in zip(names, encoder.categories_, strict=True)}
+
+
+@dataclass
+class ValueShares:
+    """Counts of missing values and unknown categories by column; ``levels`` are the known categories."""
+
+    levels: dict[str, set[str]]
+    rows: int = 0
+    missing: dict[str, int] = field(default_factory=dict)
+    unknown: dict[str, int] = field(default_factory=dict)
+
+    def add(self, X: Any) -> ValueShares:
+        """Count the values of some rows."""
+        self.rows += X.shape[0]
+        if not hasattr(X, "columns"):
+            return self
+        for name, count in zip(X.columns, X.isna().to_numpy().sum(axis=0).tolist(), strict=True):
+            self.missing[name] = self.missing.get(name, 0) + count
+        for name, levels in self.levels.items():
+            known = X[name].dropna()
+            self.unknown[name] = self.unknown.get(name, 0) + int(np.count_nonzero(~known.isin(levels)))
+        return self
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the shares of the rows, as plain values; columns without such values are left out."""
+        found = {
+            kind: {name: count / self.rows for name, count in getattr(self, kind).items() if count}
+            for kind in ("missing", "unknown")
+        }
+        return {"rows": self.rows, **found}
+
+    def moved(self, training: dict[str, Any]) -> list[tuple[str, str, float, float]]:
+        """Return the kind of value, the column, and its share in training and here, where the shares differ."""
+        found = []
+        for kind in TITLES:
+            for name, count in getattr(self, kind).items():
+                then, now = training[kind].get(name, 0.0), count / self.rows
+                if _moved(now, self.rows, then, training["rows"]):
+                    found.append((kind, name, then, now))
+        return found
+
+    def warnings(self, training: dict[str, Any]) -> list[str]:
+        """Return a warning for each kind of value whose share differs from that of the training table."""
+        moved, found = self.moved(training), []
+        for kind, title in TITLES.items():
+            named = [f"{name!r} {now:.1%} (training: {then:.1%})" for of, name, then, now in moved if of == kind]
+            if named:
+                more = f" and {len(named) - MAX_NAMED} more columns" if len(named) > MAX_NAMED else ""
+                found.append(f"the share of {title} differs from training: {', '.join(named[:MAX_NAMED])}{more}")
+        return found
+
+
+def _moved(share: float, rows: int, before: float, rows_before: int) -> bool:
+    pooled = (share * rows + before * rows_before) / (rows + rows_before)
+    error = math.sqrt(pooled * (1 - pooled) * (1 / rows + 1 / rows_before))
+    # A difference below 5 % of the rows matters little; one of four standard errors is no chance, for any column.
+    return abs(share - before) > max(0.05, 4.0 * error)
+
+
+# Fitted model.
+
+
+@dataclass(eq=False, repr=False)
 class TableModel:
     """Model fitted to a table, with its metadata.
 
@@ -33,9 +160,10 @@ class TableModel:
     model : estimator
         Fitted pipeline of preprocessing and classifier; with a limit on the false-positive rate, a
         :class:`rocmax.FPRThresholdClassifier` that wraps it.
-    facts : dict
-        Metadata, as plain values: columns and their kinds, classes, range of false-positive rates, measure, the chosen
-        family ("family") and the comparison behind the choice ("families"), tuning, numbers of rows, versions.
+    facts : object
+        Metadata, as attributes: columns and their kinds, classes, range of false-positive rates, measure, the chosen
+        ``family`` and the comparison behind the choice, ``families``, tuning, numbers of rows, versions.
+        ``facts.to_dict()`` has them as plain values, those of ``rocmax fit --json``.
     notes : sequence of str, default=()
         What the user should know about the fit: columns that were left out, for example.
     path : Path, default=None
@@ -49,39 +177,27 @@ class TableModel:
         Same as the parameters.
     """
 
-    def __init__(
-        self,
-        model: Any,
-        facts: dict[str, Any],
-        *,
-        notes: Any = (),
-        path: Path | None = None,
-        held_out_rows: Index | None = None,
-    ) -> None:
-        self.model = model
-        self.facts = facts
-        self.notes: list[str] = list(notes)
-        self.path = path
-        self.held_out_rows = held_out_rows
+    model: Any
+    facts: Facts
+    _: KW_ONLY
+    notes: Sequence[str] = ()
+    path: Path | None = None
+    held_out_rows: Index | None = None
 
     @property
     def name(self) -> str:
         """File name without its extension, or the name of the model if there is no file."""
-        return self.facts["model"] if self.path is None else self.path.stem
+        return self.facts.model if self.path is None else self.path.stem
 
     @property
     def family(self) -> str:
         """Name of the fitted model: the chosen family if the name of the model is "auto"."""
-        # In files of earlier versions, "auto" is the linear model.
-        default = "linear" if self.facts["model"] == "auto" else self.facts["model"]
-        result: str = self.facts.get("family", default)
-        return result
+        return self.facts.family
 
     @property
     def positive(self) -> str:
         """Label of the positive class."""
-        result: str = self.facts["positive"]
-        return result
+        return self.facts.positive
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -91,8 +207,7 @@ class TableModel:
     @property
     def _labels(self) -> NDArray[Any]:
         """The negative class and the positive class."""
-        labels = np.array([self.facts["negative"], self.facts["positive"]], dtype=object)
-        return typed_labels(labels, self.facts.get("label_type", "text"))
+        return typed_labels(np.array([self.facts.negative, self.positive], dtype=object), self.facts.label_type)
 
     @property
     def pos_label(self) -> Any:
@@ -102,17 +217,17 @@ class TableModel:
     @property
     def min_fpr(self) -> float:
         """Lower end of the range of false-positive rates that the model was fitted for."""
-        return float(self.facts["min_fpr"])
+        return self.facts.min_fpr
 
     @property
     def max_fpr(self) -> float:
         """Upper end of the range of false-positive rates that the model was fitted for."""
-        return float(self.facts["max_fpr"])
+        return self.facts.max_fpr
 
     @property
     def min_tpr(self) -> float:
         """Lower limit on the true-positive rate that the model was fitted for."""
-        return float(self.facts.get("min_tpr", 0.0))
+        return self.facts.min_tpr
 
     def decision_function(self, X: Any) -> Array:
         """Return the decision value of each row; positive values indicate ``classes_[1]``.
@@ -143,7 +258,7 @@ class TableModel:
         ndarray of shape (n_rows,)
             Scores, those of :func:`predict`.
         """
-        found: Array = self._predicted(X)["score"].to_numpy()
+        found: Array = predict(self, X)["score"].to_numpy()
         return found
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -161,7 +276,6 @@ class TableModel:
         """
         return self._labels[(self.positive_scores(X) > 0).astype(np.intp)]
 
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn has no types
     def predict_proba(self, X: Any) -> Array:
         """Return the probabilities of the classes, calibrated on the held-out rows of the fit.
 
@@ -175,15 +289,9 @@ class TableModel:
         ndarray of shape (n_rows, 2)
             Probabilities of ``classes_``.
         """
-        share = self._predicted(X, proba=True)["probability"].to_numpy()
+        share = predict(self, X, proba=True)["probability"].to_numpy()
         by_class = (1.0 - share, share) if positive_index(self.classes_, self.pos_label) else (share, 1.0 - share)
         return np.column_stack(by_class)
-
-    def _predicted(self, X: Any, **options: Any) -> Any:
-        # That module needs this class.
-        from rocmax.tables.predict import predict
-
-        return predict(self, X, **options)
 
     @property
     def threshold(self) -> float:
@@ -191,9 +299,9 @@ class TableModel:
         return 0.0
 
     @property
-    def held_out(self) -> dict[str, Any] | None:
+    def held_out(self) -> dict[str, Any]:
         """Value of the measure on the held-out rows, with its confidence interval."""
-        return self.facts.get("held_out")
+        return self.facts.held_out
 
     @property
     def place(self) -> str:
@@ -208,24 +316,25 @@ class TableModel:
         path : str or Path
             Output file, by convention ``model.rocmax``. :func:`load_model` and the command ``rocmax`` read it.
         """
-        save(self.model, path, about=self.facts)
+        save(self.model, path, about=self.facts.to_dict())
 
     def __repr__(self) -> str:
-        limit = "" if self.facts["max_fpr"] == 1.0 else f", max_fpr={self.facts['max_fpr']:g}"
-        limit += f", min_tpr={self.facts['min_tpr']:g}" if self.facts.get("min_tpr") else ""
-        chosen = "" if self.family == self.facts["model"] else f", family={self.family!r}"
-        return f"TableModel({self.facts['model']!r}{chosen}, positive={self.positive!r}{limit})"
+        facts = self.facts
+        limit = "" if facts.max_fpr == 1.0 else f", max_fpr={facts.max_fpr:g}"
+        limit += f", min_tpr={facts.min_tpr:g}" if facts.min_tpr else ""
+        chosen = "" if facts.family == facts.model else f", family={facts.family!r}"
+        return f"TableModel({facts.model!r}{chosen}, positive={facts.positive!r}{limit})"
 
     def _repr_html_(self) -> str:
         """Return the model as HTML, for notebooks; text of the user is escaped."""
-        rows, held_out = self.facts["rows"], self.held_out
+        value, low, high = (self.held_out[key] for key in ("value", "low", "high"))
         about = {
             "model": repr(self),
             "file": "" if self.path is None else str(self.path),
-            "rows": ", ".join(f"{count} {name}" for name, count in rows.items()),
-            "measure": self.facts["measure"],
-            "held out": "" if held_out is None else _interval_text(held_out),
-            "fitted": self.facts["fitted"],
+            "rows": ", ".join(f"{count} {name}" for name, count in self.facts.rows.items()),
+            "measure": self.facts.measure,
+            "held out": f"{value:.4f} (95 % interval {low:.4f} to {high:.4f})",
+            "fitted": self.facts.fitted,
         }
         left = 'style="text-align: left"'
         lines = "".join(
@@ -233,11 +342,6 @@ class TableModel:
         )
         notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
         return f"<table>{lines}</table>{f'<ul>{notes}</ul>' if notes else ''}{estimator_html_repr(self.model)}"
-
-
-def _interval_text(found: dict[str, Any]) -> str:
-    """Return a value with its 95 % confidence interval."""
-    return f"{found['value']:.4f} (95 % interval {found['low']:.4f} to {found['high']:.4f})"
 
 
 def load_model(path: str | Path, *, max_bytes: int | None = None) -> TableModel:
@@ -260,5 +364,263 @@ def load_model(path: str | Path, *, max_bytes: int | None = None) -> TableModel:
     ModelFileError
         If the file is not a model of this kind.
     """
-    model, facts = load_fitted(path, max_bytes=max_bytes)
+    model, about = load_with_facts(path, max_bytes=max_bytes)
+    try:
+        facts = Facts.from_dict(about)
+    except (TypeError, AttributeError) as error:
+        raise ModelFileError(
+            f"{path} must be a model saved by `rocmax fit` or rocmax.tables; it has no metadata about its columns "
+            "and its positive class. Use rocmax.load in Python instead"
+        ) from error
     return TableModel(model, facts, path=Path(path))
+
+
+# Prediction of a score and a label for each row, in bounded memory for files of any size.
+
+
+BATCH_SIZE = 50_000
+ENDINGS = (".csv", ".parquet")
+OUTPUT_COLUMNS = ("score", "label", "probability")
+# Characters that start a formula in spreadsheets: OWASP's list for CSV injection, with full-width forms.
+FORMULA_STARTS = tuple("=+-@\t\r\n＝＋－＠")
+NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class PredictionSummary:
+    """Summary of the predictions for a table.
+
+    Attributes
+    ----------
+    rows : int
+        Number of rows.
+    positive : int
+        Number of rows that are classified as positive.
+    shares : dict
+        Shares of "missing" values and "unknown" categories by column, for columns that have any.
+    warnings : list of str
+        Differences between these shares and those of the training table.
+    notes : list of str
+        Remarks on the table, such as a delimiter that is not that of the training table.
+    """
+
+    rows: int
+    positive: int
+    shares: dict[str, Any]
+    warnings: list[str]
+    notes: list[str] = field(default_factory=list)
+
+
+@holding(HOLDERS)
+def predict(
+    model: TableModel,
+    table: Any,
+    *,
+    keep: str | Sequence[str] = (),
+    keep_all: bool = False,
+    proba: bool = False,
+    reading: Reading | None = None,
+) -> Any:
+    """Predict scores and labels.
+
+    Parameters
+    ----------
+    model : TableModel
+        Model returned by :func:`fit_table` or :func:`load_model`.
+    table : ...
+        Labels are not needed.
+    keep : str or sequence of str, default=()
+        Columns of the table to return with the predictions, after the columns that were declared as ``id`` in the fit.
+    keep_all : bool, default=False
+        Whether to keep all columns.
+    proba : bool, default=False
+        Whether to return the probability of the positive class, calibrated on the held-out rows of the fit.
+    reading
+
+    Returns
+    -------
+    pandas.DataFrame
+        The columns to keep, ``score``, above zero for the positive class, ``label``, in the type of the target, and
+        ``probability`` if it is wanted, in the order of the rows. The index of a pandas DataFrame is kept.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from rocmax.tables import fit_table, predict
+    >>> table = load_breast_cancer(as_frame=True).frame
+    >>> model = fit_table(table, target="target", positive=0, max_fpr=0.05, tune=False)
+    >>> predict(model, table.drop(columns="target")).label.head(3).tolist()
+    [0, 0, 0]
+    """
+    need_tables()
+    import pyarrow as pa
+
+    scoring = Scoring(model, table, keep, keep_all, proba, chosen(Reading, reading))
+    batches = [pa.table(batch) for batch in scoring.batches()]
+    found = pa.concat_tables(batches, promote_options="permissive").to_pandas()
+    return found.set_index(table.index) if hasattr(table, "iloc") else found
+
+
+@holding(HOLDERS)
+def write_predictions(
+    model: TableModel,
+    table: Any,
+    out: str | Path | BinaryIO,
+    *,
+    keep: str | Sequence[str] = (),
+    keep_all: bool = False,
+    proba: bool = False,
+    escape_formulas: bool = False,
+    reading: Reading | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> PredictionSummary:
+    """Write the score and the label of each row, in bounded memory, as ``rocmax predict`` does.
+
+    Parameters
+    ----------
+    model : TableModel
+        Model returned by :func:`fit_table` or :func:`load_model`.
+    table : ...
+        Labels are not needed. A file may be of any size.
+    out : str, Path or binary file
+        File name that ends in .csv or .parquet, which is written atomically; or an open file, for csv output.
+    keep : str or sequence of str, default=()
+        Columns of the table to return with the predictions, after the columns that were declared as ``id`` in the fit.
+    keep_all : bool, default=False
+        Whether to keep all columns.
+    proba : bool, default=False
+        Whether to return the probability of the positive class, calibrated on the held-out rows of the fit.
+    escape_formulas : bool, default=False
+        Whether to put ``'`` before text that a spreadsheet would take for a formula; for csv only.
+    reading
+    progress : callable, default=None
+        Called with a number of rows when they are written.
+
+    Returns
+    -------
+    PredictionSummary
+        Numbers of rows, and how the values of the table differ from those of the training table.
+    """
+    need_tables()
+    path = Path(out) if isinstance(out, str | Path) else None
+    if escape_formulas and path is not None and path.suffix == ".parquet":
+        needed = " applies to csv files only, which spreadsheets open; got a .parquet file"
+        raise ParameterError(Message(Parameter("escape_formulas"), needed))
+    ending = _ending(path)
+    if path is not None:
+        check_not_input(path, [file for file in (table, model.path) if isinstance(file, str | Path)])
+        check_output(path)
+    scoring = Scoring(model, table, keep, keep_all, proba, chosen(Reading, reading), escape_formulas)
+    batches = scoring.batches()
+    first = next(batches)  # before the output is opened, so that an invalid table writes nothing to a pipe
+    with nullcontext(out) if path is None else output_file(path) as file:
+        _write(chain([first], batches), file, ending, progress or (lambda count: None))
+    return scoring.summary()
+
+
+def escaped(label: str) -> str:
+    """Return a label that no spreadsheet interprets as a formula; numbers are not changed."""
+    return "'" + label if label.startswith(FORMULA_STARTS) and not NUMBER.fullmatch(label) else label
+
+
+class Scoring:
+    """Scores of a table in batches, and counts of what was found in it."""
+
+    def __init__(
+        self,
+        fitted: TableModel,
+        table: Any,
+        keep: str | Sequence[str],
+        keep_all: bool,
+        proba: bool,
+        reading: Reading,
+        escape_formulas: bool = False,
+    ) -> None:
+        self._fitted, self._proba, self._escape = fitted, proba, escape_formulas
+        self._source = fitted.facts.open(table, replace(reading, skip_unlabeled=False))
+        self._day_first = reading.day_first
+        self._options = fitted.facts.read_options(fitted.place, self._source)
+        self._kept = self._check_kept((keep,) if isinstance(keep, str) else tuple(keep), keep_all)
+        self._levels = known_levels(fitted.model, fitted.facts.features)
+        self._shares = ValueShares(self._levels)
+        self._positive = 0
+
+    def _check_kept(self, keep: tuple[str, ...], keep_all: bool) -> list[str]:
+        present = self._source.columns
+        if present is None:
+            if keep or keep_all:
+                raise DataError(f"{self._source.name} is an svmlight file, which has no columns to keep")
+            return []
+        check_columns(self._source.name, keep, present)
+        ids = [name for name in self._fitted.facts.ids if name in present]
+        kept = list(dict.fromkeys([*ids, *(present if keep_all else keep)]))
+        types = self._options["types"]
+        more = [name for name in kept if name not in types]
+        self._options |= {"columns": [*types, *more], "types": {**types, **dict.fromkeys(more, "raw")}}
+        return kept
+
+    def batches(self) -> Iterator[dict[str, Any]]:
+        """Yield the columns of the output for batches of rows, as Arrow arrays."""
+        import pyarrow as pa
+
+        facts, model = self._fitted.facts, self._fitted.model
+        for columns, _ in self._source.batches(batch_size=BATCH_SIZE, **self._options):
+            X = facts.features_of(columns, self._source, day_first=self._day_first, levels=self._levels)
+            self._shares.add(X)
+            scores = positive_scores(model, X, pos_label=facts.positive)
+            labels = np.where(scores > 0, facts.positive, facts.negative)
+            self._positive += int(np.count_nonzero(scores > 0))
+            found = {self._name(name): pa.array(columns[name], from_pandas=True) for name in self._kept}
+            typed = typed_labels(labels, facts.label_type)
+            found |= {"score": pa.array(scores), "label": pa.array(typed)}
+            if self._proba:
+                found["probability"] = pa.array(calibrated(facts.calibration, scores))
+            yield {name: _escaped(column) for name, column in found.items()} if self._escape else found
+
+    def _name(self, name: str) -> str:
+        """Return the name of a kept column in the output, which has columns of its own."""
+        return f"{name}_table" if name in OUTPUT_COLUMNS else name
+
+    def summary(self) -> PredictionSummary:
+        """Return the summary of the batches that were scored."""
+        shares = self._shares
+        warnings = shares.warnings(self._fitted.facts.shares)
+        return PredictionSummary(shares.rows, self._positive, shares.to_dict(), warnings, self._source.notes)
+
+
+def _escaped(column: Any) -> Any:
+    """Return a column whose text no spreadsheet takes for a formula."""
+    import pyarrow as pa
+
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return column
+    return pa.array([None if text is None else escaped(text) for text in column.to_pylist()], column.type)
+
+
+def _ending(out: Path | None) -> str:
+    """Return the format, .csv or .parquet; csv for a device or a pipe without one of these extensions."""
+    if out is None or (out.suffix not in ENDINGS and is_special(out)):
+        return ".csv"
+    if out.suffix not in ENDINGS:
+        raise DataError(f"the output file must end in .csv or .parquet; got {out.name!r}")
+    return out.suffix
+
+
+def _write(batches: Iterable[dict[str, Any]], file: Any, ending: str, progress: Callable[[int], None]) -> None:
+    import pyarrow as pa
+    from pyarrow.csv import CSVWriter, WriteOptions
+    from pyarrow.parquet import ParquetWriter
+
+    parquet, writer = ending == ".parquet", None
+    try:
+        for batch in batches:
+            table = pa.table(batch)
+            if writer is None and parquet:
+                writer = ParquetWriter(file, table.schema)
+            elif writer is None:
+                writer = CSVWriter(file, table.schema, write_options=WriteOptions(quoting_style="needed"))
+            writer.write_table(table.cast(writer.schema) if parquet else table)
+            progress(table.num_rows)
+    finally:
+        if writer is not None:
+            writer.close()

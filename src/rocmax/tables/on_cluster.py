@@ -17,14 +17,14 @@ from sklearn.pipeline import Pipeline
 from rocmax._support import Index, Message, Parameter, ParameterError, need, stage
 from rocmax.dask import DaskAUCClassifier, DaskPartialAUCClassifier
 from rocmax.dask.cluster import Tasks
-from rocmax.data import DataError
+from rocmax.data import DataError, Reading
 from rocmax.tables.evaluate import row_notes
 from rocmax.tables.fit import FitSettings, Fitted, check_enough, evaluated, with_threshold
 from rocmax.tables.model import TableModel
-from rocmax.tables.options import Columns, Reading, Running
+from rocmax.tables.options import Columns, Running
 from rocmax.tables.preprocess import common_levels
-from rocmax.tables.read import Training, feature_options, known_labels, model_features, read_training, table_source
-from rocmax.tables.tune import WHOLE, make_preprocessing
+from rocmax.tables.read import Schema, Training, known_labels, read_training
+from rocmax.tables.tune import make_preprocessing
 
 # Parquet files that the workers of a cluster read: which they are, and whether they belong together.
 
@@ -43,13 +43,6 @@ def cluster_table(tasks: Tasks, files: Any) -> Any:
     """Return parquet files as a dask DataFrame.
 
     Raises DataError if a file does not exist, or if it has other columns than the first one, or other kinds of values.
-
-    Parameters
-    ----------
-    tasks : Tasks
-        Tasks on the cluster.
-    files : str, Path or list of them
-        Files or patterns.
     """
     need("dask")
     given = files if isinstance(files, list | tuple) else [files]
@@ -121,9 +114,7 @@ def _pair(first: _Schema, other: _Schema) -> _Schema:
 
 
 # Rows of each kind, training and held-out, that are fetched.
-_FETCHED = 100_000
-# Seconds for which workers are awaited.
-_TIMEOUT = 60.0
+FETCHED = 100_000
 _NOT_TUNED = "not tuned: on a cluster, the linear model is fitted with its defaults"
 
 
@@ -133,7 +124,7 @@ class _Prepared(NamedTuple):
     ``none`` are the features of a partition without rows, which the preprocessing does not take.
     """
 
-    facts: dict[str, Any]
+    schema: Schema
     table: Any
     target: str
     classes: tuple[str, str]
@@ -143,30 +134,16 @@ class _Prepared(NamedTuple):
 def fit_on_cluster(
     files: Any, settings: FitSettings, columns: Columns, reading: Reading, running: Running
 ) -> TableModel:
-    """Fit a linear model on the workers of a cluster, with the threshold and the evaluation from fetched rows.
-
-    Parameters
-    ----------
-    files : str, Path or list of them
-        Parquet files or patterns, which the workers can read.
-    settings : FitSettings
-        Settings of the fit.
-    columns : Columns
-        What the columns are.
-    reading : Reading
-        How the files are read.
-    running : Running
-        The scheduler, and whom to tell what is done.
-    """
+    """Fit a linear model on the workers of a cluster, with the threshold and the evaluation from fetched rows."""
     target = _check(settings, columns)
     with _client(running.dask) as client:
         stage("reading samples on the cluster")
         read = _read(client, files, settings, columns, reading)
         training, test = read.training, read.test
         if running.on_plan is not None:
-            running.on_plan(training.plan)
+            running.on_plan(training.schema.columns)
         notes = [*training.notes, *([_NOT_TUNED] if settings.tune else [])]
-        notes += row_notes(training.target.is_positive[test], settings.window[1], settings.min_tpr)
+        notes += row_notes(training.target.is_positive[test], settings.limits)
         for note in notes:
             running.tell(note)
         check_enough(training.target.is_positive[test], settings)
@@ -175,10 +152,7 @@ def fit_on_cluster(
         pipeline = _fit(client, read, settings, target)
     model = with_threshold(pipeline, training, settings, test)
     fitted = Fitted(model, test, None, perf_counter() - start, "linear", None)
-    result = evaluated(training, settings, target, fitted, notes, running.tell)
-    result.facts["classes"] = read.classes
-    result.facts["rows"] = {"train": sum(read.classes.values()) - test.size, "held out": int(test.size)}
-    return result
+    return evaluated(training, settings, fitted, notes, running.tell, read.classes)
 
 
 class _Read(NamedTuple):
@@ -192,9 +166,9 @@ class _Read(NamedTuple):
 
 def _read(client: Any, files: Any, settings: FitSettings, columns: Columns, reading: Reading) -> _Read:
     """Divide the rows, and fetch samples of training rows and of held-out rows."""
-    tasks = Tasks(_TIMEOUT, client)
+    tasks = Tasks(client=client)
     table = cluster_table(tasks, files)
-    skip = bool(reading.skip_unlabelled)
+    skip = bool(reading.skip_unlabeled)
     counts = _label_counts(tasks, table, columns.target, skip)
     if skip:
         table = table.dropna(subset=[columns.target])
@@ -244,17 +218,17 @@ def _check_address(scheduler: Any, comm: Any) -> None:
         comm.get_address_host_port(scheduler)
 
 
-def _label_counts(tasks: Tasks, table: Any, target: Any, skip_unlabelled: bool) -> Any:
+def _label_counts(tasks: Tasks, table: Any, target: Any, skip_unlabeled: bool) -> Any:
     """Return the number of rows of each label; raise DataError if labels are missing and not to be skipped."""
     if target not in table.columns:
         raise DataError(f"the files have no column {target!r}; their columns are {', '.join(map(repr, table.columns))}")
     (counts,) = _computed(tasks, table, table[target].value_counts(dropna=False))
     missing = counts.index.isna()
-    if missing.any() and not skip_unlabelled:
+    if missing.any() and not skip_unlabeled:
         parts = table[[target]].to_delayed()
         sums = _computed(tasks, table, *(need("dask").delayed(_count_missing)(part) for part in parts))
         first = int(np.flatnonzero(sums)[0])
-        skip = Parameter("skip_unlabelled", True)
+        skip = Parameter("skip_unlabeled", True)
         found = f"partition {first} must have a label in each row of column {target!r}; got {int(sums[first])} missing"
         raise DataError(Message(found, "; to leave such rows out: ", skip))
     return counts[~missing]
@@ -262,10 +236,10 @@ def _label_counts(tasks: Tasks, table: Any, target: Any, skip_unlabelled: bool) 
 
 def _split(tasks: Tasks, table: Any, settings: FitSettings, n_rows: int) -> tuple[Any, Any, Any]:
     """Return the training rows, a sample of them, and the held-out rows."""
-    share = min(settings.test_size, _FETCHED / max(n_rows, 1))
+    share = min(settings.test_size, FETCHED / max(n_rows, 1))
     train, held = table.random_split([1 - share, share], random_state=settings.seed)
     rest = max(n_rows * (1 - share), 1.0)
-    sample = train.sample(frac=min(1.0, _FETCHED / rest), random_state=settings.seed)
+    sample = train.sample(frac=min(1.0, FETCHED / rest), random_state=settings.seed)
     return train, *_computed(tasks, table, sample, held)
 
 
@@ -279,15 +253,9 @@ def _fit(client: Any, read: _Read, settings: FitSettings, target: str) -> Pipeli
     train, training = read.train, read.training
     sample = training.X.iloc[: read.test[0]]
     table = make_preprocessing("linear", training.kinds, common_levels(sample, training.kinds)).fit(sample)
-    facts = {
-        "features": training.kinds,
-        "dates": training.dates,
-        "parsed": training.parsed,
-        "reading": training.reading,
-    }
     classes = training.target.positive, training.target.negative
     example = table.transform(sample.iloc[:1])
-    prepared = need("dask").delayed(_Prepared(facts, table, target, classes, example[:0]), pure=True)
+    prepared = need("dask").delayed(_Prepared(training.schema, table, target, classes, example[:0]), pure=True)
     arrays = importlib.import_module("dask.array")
     rows, labels = [], []
     for number, part in enumerate(train.to_delayed()):
@@ -295,12 +263,13 @@ def _fit(client: Any, read: _Read, settings: FitSettings, target: str) -> Pipeli
         rows.append(arrays.from_delayed(both[0], (np.nan, example.shape[1]), example.dtype))
         labels.append(arrays.from_delayed(both[1], (np.nan,), object))
     X, y = (arrays.concatenate(parts, allow_unknown_chunksizes=True) for parts in (rows, labels))
-    common: dict[str, Any] = {"client": client, "standardize": False, "timeout": _TIMEOUT}
+    common: dict[str, Any] = {"client": client, "standardize": False}
     common["pos_label"] = training.target.positive
-    if settings.window == WHOLE and settings.min_tpr == 0:
-        model: Any = DaskAUCClassifier(**common)
+    limits = settings.limits
+    if limits.limited:
+        model: Any = DaskPartialAUCClassifier(*limits.window, min_tpr=limits.min_tpr, **common)
     else:
-        model = DaskPartialAUCClassifier(*settings.window, min_tpr=settings.min_tpr, **common)
+        model = DaskAUCClassifier(**common)
     return Pipeline([("table", table), ("model", model.fit(X, y).to_local())])
 
 
@@ -308,13 +277,14 @@ def _prepare(number: int, frame: Any, prepared: _Prepared) -> tuple[Any, Any]:
     """Return the features and the labels of a partition."""
     if not len(frame):
         return prepared.none, np.empty(0, dtype=object)
-    source = table_source(prepared.facts, frame)
+    schema = prepared.schema
+    source = schema.open(frame, Reading())
     try:
-        X, y = source.read(target=prepared.target, **feature_options(prepared.facts, "the model", source))
+        X, y = source.read(target=prepared.target, **schema.read_options("the model", source))
         labels = known_labels(y, *prepared.classes)
     except DataError as error:
         raise DataError(f"partition {number}: {error}") from error
-    return prepared.table.transform(model_features(prepared.facts, X)), labels
+    return prepared.table.transform(schema.features_of(X)), labels
 
 
 def _count_missing(frame: Any) -> int:

@@ -2,50 +2,59 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, OrdinalEncoder
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler
 
 from rocmax import __version__
 from rocmax._files import same_file, write_file
 from rocmax._support import Array, need
 from rocmax._validation import LARGEST, direction, positive_index
-from rocmax.boosted.trees import BELOW, IN_SET, NAN_IS_ZERO, ZERO_IS_MISSING, Ints, Trees, read_trees
+from rocmax.boosted.classifier import BoostedClassifier
+from rocmax.boosted.trees import BELOW, IN_SET, NAN_IS_ZERO, TreeModel
 from rocmax.data.read import MISSING_TEXT, marked_numbers
 from rocmax.features import SplineFeatures
-from rocmax.model_io import load_fitted
+from rocmax.tables.model import load_model
 from rocmax.tables.preprocess import MISSING, other_forms
+from rocmax.tables.read import Schema
 
 # Builder of ONNX graphs with the inputs and outputs of exported models.
 
 
-OPSET, IR_VERSION = 18, 8
-# RegexFullMatch, for text columns, is of this version. It runs in onnxruntime 1.17 or later.
-_TEXT_OPSET, _TEXT_IR_VERSION = 20, 9
+@dataclass(frozen=True)
+class OnnxVersions:
+    """Versions of the operators and of the file format (ir); the lowest that have what a graph needs."""
+
+    opset: int = 18
+    ir: int = 8
+    # RegexFullMatch, for text columns, is of this version. It runs in onnxruntime 1.17 or later.
+    text_opset: int = 20
+    text_ir: int = 9
+    # The operators of ai.onnx.ml of linear models.
+    ml_opset: int = 3
+    # TreeEnsemble of version 5 compares and sums in double precision, as LightGBM does, and has splits by category. The
+    # TreeEnsembleRegressor of earlier versions has neither: its scores are of single precision.
+    tree_opset: int = 5
+    # onnxruntime before version 1.24 computes wrong scores, without an error, for splits by category. It does not read
+    # graphs of this version of the file format either.
+    sets_ir: int = 12
+
+
+VERSIONS = OnnxVersions()
 # The characters that Arrow's utf8_trim_whitespace and Python's str.strip remove, as a class of a regular expression.
 SPACES = r"[\x{9}-\x{d}\x{1c}-\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]*"
 _NOTHING = r"[^\x{0}-\x{10ffff}]"
 
 
 class Marks(NamedTuple):
-    """Values that are missing.
+    """Text that is always missing, text that is unless it is a category, numbers, and inputs without marks.
 
-    Attributes
-    ----------
-    texts : tuple of str
-        Text that is always missing.
-    usual : tuple of str
-        Text that is missing unless it is a category.
-    numbers : tuple of float
-        Numbers that are missing.
-    computed : frozenset of str
-        Inputs that are computed from other columns, to which the marks do not apply.
+    The inputs without marks, ``computed``, are features of dates.
     """
 
     texts: tuple[str, ...] = ("",)
@@ -63,28 +72,11 @@ class TextValues(NamedTuple):
 
 
 class Graph:
-    """Builder of a graph, which collects nodes, constants and inputs.
-
-    Parameters
-    ----------
-    onnx : module
-        The package onnx.
-    columns : set of str
-        Names of the inputs.
-    ml_opset : int
-        Version of the operators of ai.onnx.ml.
-    marks : Marks
-        Values that are missing.
-
-    Attributes
-    ----------
-    ir_version : int
-        Version of the file format, which may be increased so that older runtimes refuse the graph.
-    """
+    """Builder of a graph, which collects nodes, constants and inputs."""
 
     def __init__(self, onnx: Any, columns: set[str], ml_opset: int, marks: Marks) -> None:
         self.onnx, self.ml_opset, self.marks = onnx, ml_opset, marks
-        self.opset, self.ir_version = OPSET, IR_VERSION
+        self.opset, self.ir_version = VERSIONS.opset, VERSIONS.ir
         # Internal values have a prefix that no column name has.
         self.prefix = "rocmax."
         while any(name.startswith(self.prefix) for name in columns):
@@ -148,7 +140,7 @@ class Graph:
         graph = helper.make_graph(self.nodes, "rocmax", self.inputs, outputs, self.constants)
         versions = [helper.make_opsetid("", self.opset), helper.make_opsetid("ai.onnx.ml", self.ml_opset)]
         model = helper.make_model(graph, opset_imports=versions, producer_name="rocmax", producer_version=__version__)
-        model.ir_version = min(self.ir_version, _TEXT_IR_VERSION)
+        model.ir_version = min(self.ir_version, VERSIONS.text_ir)
         self.onnx.checker.check_model(model)  # refuses versions that are newer than its own
         model.ir_version = self.ir_version
         return model
@@ -159,7 +151,7 @@ class Graph:
         No operator of ONNX removes spaces. Each distinct number has a code in binary, and a regular expression tells
         for each bit whether it is set: the expressions list the text whose codes have this bit.
         """
-        self.opset, self.ir_version = _TEXT_OPSET, max(self.ir_version, _TEXT_IR_VERSION)
+        self.opset, self.ir_version = VERSIONS.text_opset, max(self.ir_version, VERSIONS.text_ir)
         numbers = {repr(float(text.unknown)): float(text.unknown)}
         listed: dict[str, list[str]] = {}
         for value, number in self._texts(text).items():
@@ -221,96 +213,50 @@ def _quoted(text: str) -> str:
 # Boosted trees as nodes of ONNX graphs.
 
 
-# TreeEnsemble of version 5 compares and sums in double precision, as LightGBM does, and has splits by category. The
-# TreeEnsembleRegressor of earlier versions has neither: its scores are of single precision.
-TREE_OPSET = 5
-# onnxruntime before version 1.24 computes wrong scores, without an error, for splits by category. It does not read
-# graphs of this version of the file format either.
-_IR_VERSION_OF_SETS = 12
-_AT_MOST_MODE, _BELOW_MODE, _MEMBER_MODE = 0, 1, 6
-_SUM, _NO_TRANSFORM = 1, 0
-
-
 class Boosted(NamedTuple):
-    """Inputs of boosted trees, and the trees.
-
-    Attributes
-    ----------
-    columns : list of str
-        Names of the features, in the order of the trees.
-    texts : dict
-        Position of each text column: the codes of its categories.
-    codes : dict
-        Position of each column of numbers that are categories: the categories in the order of their codes.
-    ensembles : list of Trees
-        Trees of each model; the score is the mean of the models.
-    """
+    """Names of the inputs of boosted trees, the codes of text columns by position, and the trees of each model."""
 
     columns: list[str]
     texts: dict[int, TextValues]
-    codes: dict[int, Array]
-    ensembles: list[Trees]
-
-
-def is_boosted(classifier: Any) -> bool:
-    """Return whether a fitted classifier consists of tree models."""
-    models = getattr(classifier, "models_", [])
-    return len(models) > 0 and all(hasattr(model, "engine") and hasattr(model, "text") for model in models)
+    ensembles: list[TreeModel]
 
 
 def read_boosted(table: Any, classifier: Any) -> Boosted:
-    """Return the inputs and the trees of a fitted boosted classifier with its preprocessing.
-
-    Parameters
-    ----------
-    table : transformer
-        Preprocessing: numbers are passed through and text columns are ordinally encoded, or a matrix is passed through.
-    classifier : estimator
-        Fitted boosted classifier.
-
-    Returns
-    -------
-    Boosted
-        The inputs and the trees.
-    """
-    columns, texts = _columns(table, classifier.n_features_in_)
-    codes = {}
-    for place, categories in classifier.categories_.items():
-        if place in texts:
-            known, *others = texts[place]
-            codes_of = _codes(np.array([*known.values(), *others]), categories).tolist()
-            texts[place] = TextValues(dict(zip(known, codes_of[:-2], strict=True)), *codes_of[-2:])
-        elif np.asarray(categories).dtype.kind in "fiu":
-            codes[place] = np.asarray(categories, dtype=np.float64)
-        else:
-            raise ValueError(f"categories must be text or numbers for export; column {columns[place]!r} has others")
-    ensembles = [read_trees(model.engine, model.text, model.n_features) for model in classifier.models_]
-    for trees in ensembles:
-        _check_missing(trees, columns)
-    return Boosted(columns, texts, codes, ensembles)
+    """Return the inputs and the trees of a fitted boosted classifier with its preprocessing; LightGBM's only."""
+    ensembles = classifier.models_
+    if any(trees.single for trees in ensembles):
+        raise ValueError("the trees must be those of LightGBM, as in models of `rocmax fit`; got those of XGBoost")
+    if isinstance(table, FunctionTransformer):  # a matrix
+        return Boosted([str(place) for place in range(classifier.n_features_in_)], {}, ensembles)
+    parts = {part: [str(table.feature_names_in_[i]) for i in places] for part, _, places in table.transformers_}
+    texts = {}
+    if parts["texts"]:
+        encoder = table.named_transformers_["texts"].steps[-1][1]
+        for place, levels in enumerate(encoder.categories_, start=len(parts["numbers"])):
+            # The trees know the frequent ones of the codes of the encoder, by their position.
+            kept = {float(code): float(i) for i, code in enumerate(classifier.categories_[place])}
+            known = {str(level): kept.get(float(code), np.nan) for code, level in enumerate(levels)}
+            texts[place] = TextValues(known, known.get(MISSING, np.nan), np.nan)
+    return Boosted([*parts["numbers"], *parts["texts"]], texts, ensembles)
 
 
 def tree_scores(build: Graph, boosted: Boosted, one_matrix: bool) -> str:
     """Add the inputs and the trees to a graph and return the mean score of the models."""
-    double, single = build.onnx.TensorProto.DOUBLE, build.onnx.TensorProto.FLOAT
-    if one_matrix and boosted.codes:
-        raise ValueError(f"columns of a matrix must be numbers for export; column {min(boosted.codes)} has categories")
     if one_matrix:
-        matrix = build.input("X", len(boosted.columns))
+        rows = build.input("X", len(boosted.columns))
     else:
-        parts = [_column(build, boosted, place) for place in range(len(boosted.columns))]
-        matrix = build.node("Concat", parts, "features", axis=1)
-    rows = matrix
-    if boosted.ensembles[0].single:
-        matrix = build.node("Cast", [matrix], "single", to=single)
-        matrix = build.node("Cast", [matrix], "rounded", to=double)
-    tiny = boosted.ensembles[0].tiny
-    if tiny > 0:
-        size = build.node("Abs", [matrix], "size")
-        near = build.node("LessOrEqual", [size, build.constant("tiny", np.array(tiny))], "near_zero")
-        matrix = build.node("Where", [near, build.constant("exact_zero", np.array(0.0)), matrix], "cleared")
+        columns = [
+            build.text_values(place, name, boosted.texts[place])
+            if place in boosted.texts
+            else build.number(place, name)
+            for place, name in enumerate(boosted.columns)
+        ]
+        rows = build.node("Concat", columns, "features", axis=1)
+    size = build.node("Abs", [rows], "size")
+    near = build.node("LessOrEqual", [size, build.constant("tiny", np.array(boosted.ensembles[0].tiny))], "near_zero")
+    matrix = build.node("Where", [near, build.constant("exact_zero", np.array(0.0)), rows], "cleared")
     if any(trees.category.size for trees in boosted.ensembles):
-        build.ir_version = _IR_VERSION_OF_SETS
+        build.ir_version = VERSIONS.sets_ir
     total = build.node("TreeEnsemble", [matrix], "trees", domain="ai.onnx.ml", **_attributes(build, boosted.ensembles))
     constant = sum(trees.constant for trees in boosted.ensembles)
     shifted = build.node("Add", [total, build.constant("base", np.array(constant))], "total")
@@ -318,83 +264,7 @@ def tree_scores(build: Graph, boosted: Boosted, one_matrix: bool) -> str:
     return build.refuse_large(rows, mean)
 
 
-def _column(build: Graph, boosted: Boosted, place: int) -> str:
-    """Add the input of one column and return its numbers or codes."""
-    name = boosted.columns[place]
-    if place in boosted.texts:
-        return build.text_values(place, name, boosted.texts[place])
-    column = build.number(place, name)
-    if place not in boosted.codes:
-        return column
-    categories = boosted.codes[place]
-    same = build.node("Equal", [column, build.constant(f"known_{place}", categories[np.newaxis, :])], f"same_{place}")
-    hit = build.doubles(same, f"hit_{place}")
-    # Codes from 1, so that the sum is 0 for a value that is not a category.
-    ranks = build.constant(f"ranks_{place}", np.arange(1.0, categories.size + 1)[:, np.newaxis])
-    rank = build.node("MatMul", [hit, ranks], f"rank_{place}")
-    code = build.node("Sub", [rank, build.constant(f"one_{place}", np.array(1.0))], f"category_{place}")
-    known = build.node("GreaterOrEqual", [code, build.constant(f"first_{place}", np.array(0.0))], f"is_known_{place}")
-    return build.node("Where", [known, code, build.constant(f"none_{place}", np.array(np.nan))], f"coded_{place}")
-
-
-def _columns(table: Any, n_features: int) -> tuple[list[str], dict[int, TextValues]]:
-    """Return the names of the features, and the categories and values of the text columns by position."""
-    if isinstance(table, FunctionTransformer) and table.func is None:
-        return [str(place) for place in range(n_features)], {}
-    columns: list[str] = []
-    texts: dict[int, TextValues] = {}
-    for _, step, chosen in table.transformers_ if isinstance(table, ColumnTransformer) else [("", table, ["?"])]:
-        names = [str(table.feature_names_in_[place]) for place in chosen] if len(chosen) else []
-        if not names or (isinstance(step, str) and step == "drop"):
-            continue
-        if step == "passthrough" or (isinstance(step, FunctionTransformer) and step.func is None):
-            columns += names
-            continue
-        encoder = step.steps[-1][1] if hasattr(step, "steps") else step
-        if not isinstance(encoder, OrdinalEncoder):
-            raise ValueError(
-                "columns of a boosted model must be passed through or ordinally encoded for export; column "
-                f"{names[0]!r} has {type(encoder).__name__}"
-            )
-        texts |= dict(enumerate(_encoded(step, encoder.categories_), start=len(columns)))
-        columns += names
-    return columns, texts
-
-
-def _encoded(step: Any, categories: list[NDArray[Any]]) -> list[TextValues]:
-    """Return the codes of the categories of each text column."""
-    # The fitted transformer itself encodes them: it knows about missing, empty and infrequent strings.
-    known = [[str(value) for value in own if isinstance(value, str)] for own in categories]
-    rows = max(map(len, known)) + 2
-    table: Any = np.full((rows, len(known)), "", dtype=object)
-    for place, names in enumerate(known):
-        table[: len(names), place] = names
-        table[-1, place] = max(names, key=len, default="") + "?"  # unknown; the row before it is missing
-    if hasattr(step, "feature_names_in_"):
-        table = need("pandas").DataFrame(table, columns=step.feature_names_in_)
-    values = np.asarray(step.transform(table), dtype=np.float64)
-    return [
-        TextValues(dict(zip(names, column.tolist(), strict=False)), *column[-2:].tolist())
-        for names, column in zip(known, values.T, strict=True)
-    ]
-
-
-def _codes(values: Array, categories: NDArray[Any]) -> Array:
-    """Return the position of each value in the categories; NaN if it is not one of them."""
-    same = values[:, np.newaxis] == np.asarray(categories, dtype=np.float64)[np.newaxis, :]
-    if same.shape[1] == 0:  # every value of the training rows was rare
-        return np.full(same.shape[0], np.nan)
-    return np.where(same.any(axis=1), np.argmax(same, axis=1), np.nan)
-
-
-def _check_missing(trees: Trees, columns: list[str]) -> None:
-    wrong = np.flatnonzero((trees.left >= 0) & (trees.missing == ZERO_IS_MISSING))
-    if wrong.size:
-        column = columns[trees.feature[wrong[0]]]
-        raise ValueError(f"zero must not be a missing value (zero_as_missing) for export; it is in column {column!r}")
-
-
-def _attributes(build: Graph, ensembles: list[Trees]) -> dict[str, Any]:
+def _attributes(build: Graph, ensembles: list[TreeModel]) -> dict[str, Any]:
     """Return the attributes of TreeEnsemble for the sum of all trees."""
     parts = [_nodes(trees) for trees in ensembles]
     n_nodes = np.cumsum([0] + [len(part["mode"]) for part in parts])
@@ -406,8 +276,8 @@ def _attributes(build: Graph, ensembles: list[Trees]) -> dict[str, Any]:
     root_shift = np.repeat(n_nodes[:-1], [len(part["root"]) for part in parts])
     tensor = build.onnx.numpy_helper.from_array
     found = {
-        "aggregate_function": _SUM,
-        "post_transform": _NO_TRANSFORM,
+        "aggregate_function": 1,  # sum
+        "post_transform": 0,  # none
         "n_targets": 1,
         "tree_roots": (joined["root"] + root_shift).tolist(),
         "nodes_featureids": joined["feature"].tolist(),
@@ -426,7 +296,7 @@ def _attributes(build: Graph, ensembles: list[Trees]) -> dict[str, Any]:
     return found
 
 
-def _nodes(trees: Trees) -> dict[str, NDArray[Any]]:
+def _nodes(trees: TreeModel) -> dict[str, NDArray[Any]]:
     """Return splits and leaves, numbered separately, as TreeEnsemble has them."""
     is_leaf = trees.left < 0
     # TreeEnsemble requires a split in each tree: a tree of one leaf gets one with the leaf on both sides.
@@ -442,7 +312,8 @@ def _nodes(trees: Trees) -> dict[str, NDArray[Any]]:
     return {
         "root": root,
         "feature": trees.feature[split],
-        "mode": np.select([filled, trees.comparison[split] == BELOW], [_MEMBER_MODE, _BELOW_MODE], _AT_MOST_MODE),
+        # Codes of TreeEnsemble: 6 for members of a set, 1 for below, 0 for at most.
+        "mode": np.select([filled, trees.comparison[split] == BELOW], [6, 1], 0),
         "threshold": np.where(never, -np.inf, trees.threshold[split]),
         "missing_true": _missing_true(trees, split),
         "true": number[left],
@@ -455,12 +326,12 @@ def _nodes(trees: Trees) -> dict[str, NDArray[Any]]:
     }
 
 
-def _missing_true(trees: Trees, split: Ints) -> NDArray[np.bool_]:
+def _missing_true(trees: TreeModel, split: NDArray[Any]) -> NDArray[np.bool_]:
     """Return whether missing values go to the side on which the comparison is true."""
     as_zero = trees.missing[split] == NAN_IS_ZERO
-    found = np.where(as_zero, trees.threshold[split] >= 0, trees.default_left[split])
+    found: NDArray[np.bool_] = np.where(as_zero, trees.threshold[split] >= 0, trees.default_left[split])
     # LightGBM sends missing values to the right in splits by category.
-    found[(trees.comparison[split] == IN_SET) & (not trees.single)] = False
+    found[trees.comparison[split] == IN_SET] = False
     return found
 
 
@@ -470,7 +341,6 @@ def _missing_true(trees: Trees, split: Ints) -> NDArray[np.bool_]:
 # The graph is built without skl2onnx, which maps scalers and linear classifiers to ONNX-ML operators in single
 # precision: its scores, and its decisions near the threshold, would differ from those of the model. It would also
 # require a converter for each estimator of rocmax. Here, everything is computed in doubles, in the order of the model.
-ML_OPSET = 3
 
 
 class _Numbers(NamedTuple):
@@ -496,24 +366,14 @@ class _Linear(NamedTuple):
 
 
 def export_file(model_path: Path, out: Path, *, max_bytes: int | None = None) -> None:
-    """Export a model file to an ONNX file.
-
-    Parameters
-    ----------
-    model_path : Path
-        Model saved by ``rocmax fit``.
-    out : Path
-        ONNX file to write.
-    max_bytes : int or None, default=None
-        Maximum decompressed size of the model file, in bytes, as in :func:`rocmax.load`.
-    """
+    """Export a model file to an ONNX file."""
     if same_file(model_path, out):
         raise ValueError(f"out must be another file than the model file; got {out}")
-    model, about = load_fitted(model_path, max_bytes=max_bytes)
-    write_file(out, to_onnx(model, about).SerializeToString())
+    fitted = load_model(model_path, max_bytes=max_bytes)
+    write_file(out, to_onnx(fitted.model, fitted.facts).SerializeToString())
 
 
-def to_onnx(model: Any, about: dict[str, Any]) -> Any:
+def to_onnx(model: Any, about: Schema) -> Any:
     """Return the ONNX graph of a linear, additive or boosted model and its preprocessing.
 
     The inputs are the columns by name, each of shape (n_rows, 1): numbers as doubles, with NaN for missing values, and
@@ -522,58 +382,46 @@ def to_onnx(model: Any, about: dict[str, Any]) -> Any:
     to svmlight data has one matrix ``X`` as its input. The outputs are ``score``, above zero for the positive class,
     and ``label``. For a row that :func:`rocmax.tables.predict` refuses, because a number is infinite or above 1e100,
     the score is NaN and the label is the empty string.
-
-    Parameters
-    ----------
-    model : estimator
-        Model saved by ``rocmax fit``.
-    about : dict
-        Metadata saved with the model.
-
-    Returns
-    -------
-    onnx.ModelProto
-        The graph.
     """
     onnx = _onnx()
     pipeline = getattr(model, "estimator_", model)
     classifier: Any = pipeline.named_steps["model"] if isinstance(pipeline, Pipeline) else pipeline
-    if isinstance(pipeline, Pipeline) and is_boosted(classifier):
+    if isinstance(pipeline, Pipeline) and isinstance(classifier, BoostedClassifier):
         return _boosted_graph(onnx, model, about)
     linear = _linear(model, about)
     names = [] if linear.numbers is None else linear.numbers.names
-    build = Graph(onnx, _input_names([*names, *linear.texts]), ML_OPSET, _marks(about))
+    build = Graph(onnx, _input_names([*names, *linear.texts]), VERSIONS.ml_opset, _marks(about))
     terms = []
     if linear.numbers is not None:
-        terms.append(_number_term(build, linear.numbers, about["features"] is None))
+        terms.append(_number_term(build, linear.numbers, about.features is None))
     terms += [build.text_values(len(names) + i, *entry) for i, entry in enumerate(linear.texts.items())]
     total = terms[0]
     for step, term in enumerate(terms[1:]):
         total = build.node("Add", [total, term], f"sum_{step}")
-    return build.finish(total, linear.constant, [about["negative"], about["positive"]])
+    return build.finish(total, linear.constant, [about.negative, about.positive])
 
 
-def _marks(about: dict[str, Any]) -> Marks:
+def _marks(about: Schema) -> Marks:
     """Return the values that are missing in the tables of a model."""
-    marks = [mark.strip() for mark in about.get("reading", {}).get("na", [])]
-    computed = (name for entry in about.get("dates", {}).values() for name in entry["features"])
+    marks = [mark.strip() for mark in about.reading.na]
+    computed = (name for date in about.dates.values() for name in date.features)
     return Marks(("", *marks), MISSING_TEXT, tuple(marked_numbers(marks)), frozenset(computed))
 
 
-def _boosted_graph(onnx: Any, model: Any, about: dict[str, Any]) -> Any:
+def _boosted_graph(onnx: Any, model: Any, about: Schema) -> Any:
     pipeline = getattr(model, "estimator_", model)
     classifier = pipeline.named_steps["model"]
     boosted = read_boosted(pipeline.named_steps["table"], classifier)
-    one_matrix = about["features"] is None
-    build = Graph(onnx, _input_names(["X"] if one_matrix else boosted.columns), TREE_OPSET, _marks(about))
+    one_matrix = about.features is None
+    build = Graph(onnx, _input_names(["X"] if one_matrix else boosted.columns), VERSIONS.tree_opset, _marks(about))
     mean = tree_scores(build, boosted, one_matrix)
     # High scores of the trees indicate the class pos_label, which need not be the positive class.
     sign = direction(positive_index(classifier.classes_, classifier.pos_label))
-    sign *= direction(positive_index(classifier.classes_, about["positive"]))
+    sign *= direction(positive_index(classifier.classes_, about.positive))
     if sign < 0:
         mean = build.node("Neg", [mean], "reversed")
     constant = -sign * float(classifier.threshold_) - float(getattr(model, "threshold_", 0.0))
-    return build.finish(mean, constant, [about["negative"], about["positive"]])
+    return build.finish(mean, constant, [about.negative, about.positive])
 
 
 def _input_names(columns: list[str]) -> set[str]:
@@ -631,58 +479,41 @@ def _spline_features(build: Graph, splines: SplineFeatures, filled: str, missing
     return build.node("Concat", [clipped, indicators], "with_indicators", axis=1)
 
 
-def _linear(model: Any, about: dict[str, Any]) -> _Linear:
+def _linear(model: Any, about: Schema) -> _Linear:
     pipeline = getattr(model, "estimator_", model)
     classifier: Any = pipeline.named_steps["model"] if isinstance(pipeline, Pipeline) else pipeline
     if not isinstance(pipeline, Pipeline) or not hasattr(classifier, "coef_"):
         raise ValueError(
             f"the model must be a linear, additive or boosted model of `rocmax fit`; got {type(classifier).__name__}"
         )
-    sign = direction(positive_index(classifier.classes_, about["positive"]))
+    sign = direction(positive_index(classifier.classes_, about.positive))
     coef = sign * classifier.coef_[0]
     constant = sign * float(np.ravel(classifier.intercept_)[0]) - float(getattr(model, "threshold_", 0.0))
     table = pipeline.named_steps["table"]
     if isinstance(table, MaxAbsScaler):
         names = [str(i) for i in range(coef.size)]
         return _Linear(_Numbers(names, None, None, np.zeros(coef.size), table.scale_, coef), {}, constant)
-    columns = {name: _column_names(table, chosen) for name, _, chosen in table.transformers_}
+    columns = {
+        name: [str(table.feature_names_in_[place]) for place in places] for name, _, places in table.transformers_
+    }
     texts, n_features, numbers = columns["texts"], 0, None
     if columns["numbers"]:
         first, scaler = (step for _, step in table.named_transformers_["numbers"].steps)
         n_features = scaler.scale_.size
         splines = first if isinstance(first, SplineFeatures) else None
-        if splines is None and not isinstance(first, SimpleImputer):
-            raise ValueError(
-                "numbers must be imputed or splines, and then standardized, for export; the column "
-                f"{columns['numbers'][0]!r} has {type(first).__name__}"
-            )
         fill = first.statistics_ if splines is None else splines.medians_
         weights = coef[:n_features]
         numbers = _Numbers(columns["numbers"], fill, splines, scaler.mean_, scaler.scale_, weights)
-    values = _category_values(table.named_transformers_["texts"].steps, coef[n_features:]) if texts else []
+    values = _category_values(table.named_transformers_["texts"].steps[-1][1], coef[n_features:]) if texts else []
     return _Linear(numbers, dict(zip(texts, values, strict=True)), constant)
 
 
-def _column_names(table: Any, columns: Any) -> list[str]:
-    """Return column names; models saved by earlier versions store names instead of positions."""
-    return [name if isinstance(name, str) else str(table.feature_names_in_[name]) for name in columns]
-
-
-def _category_values(steps: list[tuple[str, Any]], coef: Array) -> list[TextValues]:
-    """Return the weights of the categories of each text column."""
-    encoder = steps[-1][1]
-    infrequent = getattr(encoder, "infrequent_categories_", [None] * len(encoder.categories_))
-    found, start = [], 0
-    for categories, rare in zip(encoder.categories_, infrequent, strict=True):
-        few = set() if rare is None else set(rare)
-        frequent = [str(category) for category in categories if category not in few]
-        width = len(frequent) + bool(few)
-        block = coef[start : start + width].tolist()
-        start += width
-        other = block[-1] if few else 0.0
-        known = dict(zip(frequent, block, strict=False))
-        found.append(TextValues(known, known.get(MISSING, other), other))
-    return found
+def _category_values(encoder: Any, coef: Array) -> list[TextValues]:
+    """Return the weights of the categories of each text column; an unknown category has none."""
+    sizes = [len(categories) for categories in encoder.categories_]
+    weights = [block.tolist() for block in np.split(coef, np.cumsum(sizes)[:-1])]
+    known = [dict(zip(*both, strict=True)) for both in zip(encoder.categories_, weights, strict=True)]
+    return [TextValues(values, values.get(MISSING, 0.0), 0.0) for values in known]
 
 
 def _onnx() -> Any:

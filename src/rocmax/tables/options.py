@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from inspect import Parameter as Argument
 from typing import Any, TypeVar
 
 import numpy as np
 
 from rocmax._support import Listener, Message, Parameter, ParameterError
-from rocmax.tables.tune import window_measure_names
+from rocmax._validation import check_choice
+from rocmax.data import Reading
+from rocmax.measures import Measure, measure_names, pick_measure
+from rocmax.metrics.scores import METRICS
 
 
 @dataclass(frozen=True)
@@ -19,12 +23,7 @@ class Columns:
 
     Parameters
     ----------
-    target : str, default=None
-        The column with the labels. An svmlight file has its labels in front and takes no target.
-    positive : object, default=None
-        Label of the positive class. None is enough where there is no doubt: 0 and 1, "no" and "yes".
-    group : str, default=None
-        A column; rows with the same value in it stay on one side of every split.
+    target, positive, group
     id : str or sequence of str, default=()
         Columns that identify rows: the model does not use them, and predictions are written with them.
     text : str or sequence of str, default=()
@@ -93,61 +92,15 @@ class Limits:
     measure: str | None = None
     rate: str = "row"
 
+    @property
+    def window(self) -> tuple[float, float]:
+        """Range of false-positive rates."""
+        return self.min_fpr, 1.0 if self.max_fpr is None else self.max_fpr
 
-@dataclass(frozen=True)
-class Reading:
-    r"""How the values of a table are written, and how much of it may be read.
-
-    None stands for the default: what is stored in the model for a later table, what is detected, or the usual value.
-
-    Parameters
-    ----------
-    delimiter : str, default=None
-        What separates the fields of a text table. None takes what the header and the first rows show.
-    decimal : {".", ","}, default=None
-        The decimal mark of numbers in a text table. None takes that of the model, and a point in a fit.
-    thousands : str, default=None
-        A character between groups of digits of numbers. None takes that of the model, and none in a fit.
-    na : str or sequence of str, default=()
-        Values that are missing, in addition to the empty field, NA, N/A, NaN, null and None, and those of the model.
-    encoding : str, default=None
-        The encoding of a text table, such as "latin-1". None takes what its first 4 MB show: UTF-8, otherwise that of
-        the model or cp1252, which contains the characters of latin-1.
-    sheet : str, default=None
-        Name of the sheet of an Excel workbook. None takes that of the model, or the only one with values.
-    day_first : bool, default=None
-        Whether the day comes before the month in dates that end with the year, such as 03/04/2024. None takes the order
-        of the model; in a fit, the values of a column show it.
-    skip_unlabelled : ...
-        None does as the fit of the model did. Predictions need no labels and leave no row out.
-    zero_based : bool, default=None
-        Whether an svmlight file counts its features from 0, not 1. None does as the fit of the model did.
-    max_bytes : int, default=None
-        Maximum number of bytes that a compressed file may unpack to, as in :func:`rocmax.data.read_table`.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> from rocmax.tables import Reading, plan_columns
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder, "table.csv")
-    ...     _ = path.write_text("size;label\n" + "1,5;0\n?;1\n2,5;1\n" * 50)
-    ...     plan = plan_columns(path, target="label", reading=Reading(decimal=",", na="?"))
-    >>> plan[0].kind, plan[0].missing
-    ('number', 50)
-    """
-
-    delimiter: str | None = None
-    decimal: str | None = None
-    thousands: str | None = None
-    na: str | Sequence[str] = ()
-    encoding: str | None = None
-    sheet: str | None = None
-    day_first: bool | None = None
-    skip_unlabelled: bool | None = None
-    zero_based: bool | None = None
-    max_bytes: int | None = None
+    @property
+    def limited(self) -> bool:
+        """Whether there is a limit on one of the rates."""
+        return self.window != (0.0, 1.0) or self.min_tpr > 0
 
 
 @dataclass(frozen=True)
@@ -210,17 +163,7 @@ HOLDERS = {
 
 
 def chosen(kind: type[Options], given: Options | None, **keywords: Any) -> Options:
-    """Return the options of a kind, with those that are given as keywords; raise an error for one that is given twice.
-
-    Parameters
-    ----------
-    kind : type
-        The class of the options.
-    given : object
-        Options of the user, or None for the defaults.
-    **keywords : object
-        Options by name; None if one is not given.
-    """
+    """Return the options of a kind, with those given as keywords; raise an error for one that is given twice."""
     name = kind.__name__
     options = kind() if given is None else given
     if not isinstance(options, kind):
@@ -233,14 +176,35 @@ def chosen(kind: type[Options], given: Options | None, **keywords: Any) -> Optio
     return replace(options, **own)
 
 
+# Measures of tables: those computed from scores on a range of rates, which tuning can use.
+
+
+def window_measure_names() -> list[str]:
+    """Return the names of score measures whose only required parameters are the range of false-positive rates."""
+    return [
+        name
+        for name in measure_names()
+        if not METRICS[name].takes_labels
+        and all(
+            key in ("min_fpr", "max_fpr") or default is not Argument.empty
+            for key, default in METRICS[name].parameters.items()
+        )
+    ]
+
+
+def window_measure(limits: Limits, name: str | None = None) -> Measure:
+    """Return a measure by name, or that of the limits, with the limits that it has as parameters."""
+    min_fpr, max_fpr = limits.window
+    given = {"min_fpr": min_fpr, "max_fpr": max_fpr, "min_tpr": limits.min_tpr}
+    return pick_measure(name or str(limits.measure), given)
+
+
 # Validation.
 
 
 # With both limits, the two-way partial AUC is the partial AUC.
 TWO_WAY = "two_way_partial_auc"
 MEASURES = (*window_measure_names(), TWO_WAY)
-# What the limit of a threshold counts once if there are groups.
-RATES = ("row", "group")
 
 
 def check_declared(columns: Columns) -> Columns:
@@ -273,7 +237,7 @@ def check_limits(limits: Limits) -> Limits:
 
     The default measure is the partial AUC with a limit, and the AUC without.
     """
-    (min_fpr, max_fpr), min_tpr = window_of(limits), limits.min_tpr
+    (min_fpr, max_fpr), min_tpr = limits.window, limits.min_tpr
     for name, value in (("min_fpr", min_fpr), ("max_fpr", max_fpr)):
         check_range(name, value, 0.0, 1.0, "a number from 0 to 1")
     low, limit = Parameter("min_fpr"), Parameter("max_fpr", ...)
@@ -285,11 +249,6 @@ def check_limits(limits: Limits) -> Limits:
     check_range("min_tpr", min_tpr, 0.0, math.nextafter(1.0, 0.0), "a number of at least 0 and below 1")
     measure = _check_measure(limits.measure, max_fpr, min_tpr)
     return replace(limits, min_fpr=float(min_fpr), max_fpr=float(max_fpr), min_tpr=float(min_tpr), measure=measure)
-
-
-def window_of(limits: Limits) -> tuple[float, float]:
-    """Return the range of false-positive rates."""
-    return limits.min_fpr, 1.0 if limits.max_fpr is None else limits.max_fpr
 
 
 def _check_measure(measure: str | None, max_fpr: float, min_tpr: float) -> str:
@@ -305,22 +264,11 @@ def _check_measure(measure: str | None, max_fpr: float, min_tpr: float) -> str:
     return "partial_auc" if name == TWO_WAY else name
 
 
-def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
-    """Raise ParameterError if a value is not one of the choices."""
-    if value not in choices:
-        raise ParameterError(Message(Parameter(name), f" must be one of {', '.join(choices)}; got {value!r}"))
-
-
-def check_count(name: str, value: Any, least: int, needed: str) -> None:
-    """Raise ParameterError if a value is not an integer of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ParameterError(Message(Parameter(name), f" must be {needed}; got {value!r}"))
-
-
 def check_running(running: Running, function: str, other: str) -> None:
     """Raise ParameterError for an invalid number of threads, or if ``other``, which a function does not use, is set."""
     if running.threads is not None:
-        check_count("threads", running.threads, 1, "a positive integer, or None to follow the size of the table")
+        needed = "a positive integer, or None to follow the size of the table"
+        check_range("threads", running.threads, 1, math.inf, needed, integer=True)
     refuse(function, running, other)
 
 
@@ -337,14 +285,15 @@ def refuse(function: str, options: Columns | Limits | Running, *names: str) -> N
 def check_seed(random_state: Any) -> None:
     """Raise ParameterError if a seed is not an integer that NumPy and scikit-learn accept."""
     needed = "an integer from 0 to 2**32 - 1, which is saved with the model"
-    check_count("random_state", random_state, 0, needed)
-    if random_state >= 2**32:
-        raise ParameterError(Message(Parameter("random_state"), f" must be {needed}; got {random_state!r}"))
+    check_range("random_state", random_state, 0, 2**32 - 1, needed, integer=True)
 
 
-def check_range(name: str, value: Any, low: float, high: float, needed: str, *, open_ends: bool = False) -> None:
-    """Raise ParameterError if a value is not a number between two others."""
-    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+def check_range(
+    name: str, value: Any, low: float, high: float, needed: str, *, open_ends: bool = False, integer: bool = False
+) -> None:
+    """Raise ParameterError if a value is not a number, or integer, between two others."""
+    kinds = (int, np.integer) if integer else (int, float, np.integer, np.floating)
+    number = isinstance(value, kinds) and not isinstance(value, bool)
     if not number or not (low < value < high if open_ends else low <= value <= high):
-        got = f"{value:g}" if number else repr(value)
+        got = f"{value:g}" if number and not integer else repr(value)
         raise ParameterError(Message(Parameter(name), f" must be {needed}; got {got}"))

@@ -15,41 +15,17 @@ from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, OneHotEncod
 from rocmax.features import SplineFeatures
 
 MISSING = "(missing)"
-MAX_CATEGORIES = 50
-# Values of fewer training rows are not stored: they would identify rows.
-MIN_ROWS_OF_CATEGORY = 5
+# Most categories of a column that a model stores. Values of fewer training rows would identify rows.
+MAX_CATEGORIES, MIN_ROWS_OF_CATEGORY = 50, 5
 
 Levels = dict[str, list[str]]
-
-
-def column_kinds(X: Any) -> dict[str, str]:
-    """Return the kind, "number" or "text", of each column that a model can use; columns of dates are left out."""
-    kinds = {}
-    for name, dtype in X.dtypes.items():
-        if dtype.kind == "f":
-            kinds[name] = "number"
-        elif dtype.kind != "M" and str(dtype) in ("str", "object", "string", "large_string"):
-            first = X[name].dropna()
-            if first.empty or isinstance(first.iloc[0], str):
-                kinds[name] = "text"
-    return kinds
 
 
 def common_levels(X: Any, kinds: dict[str, str] | None) -> Levels | None:
     """Return the values of text columns that a model stores: the most frequent ones, each of several rows.
 
-    Parameters
-    ----------
-    X : DataFrame or sparse matrix
-        Training rows.
-    kinds : dict or None
-        Kind of each column, as returned by :func:`column_kinds`.
-
-    Returns
-    -------
-    dict of str to list of str, or None
-        At most `MAX_CATEGORIES` values of each text column, of at least `MIN_ROWS_OF_CATEGORY` rows each, and
-        "(missing)" if values are missing. None for a sparse matrix.
+    They include "(missing)" if values are missing. ``kinds`` is the kind of each column, "number" or "text"; for a
+    sparse matrix, it is None, and so is the result.
     """
     if kinds is None:
         return None
@@ -94,21 +70,11 @@ def _renamed(column: Any, names: Mapping[str, str]) -> Any:
     )
 
 
-def preprocessing(kinds: dict[str, str] | None, levels: Levels | None = None) -> Any:
+def preprocessing(kinds: dict[str, str] | None, levels: Levels | None) -> Any:
     """Return the preprocessing of linear models: numbers are imputed and standardized, text is one-hot encoded.
 
-    Parameters
-    ----------
-    kinds : dict or None
-        Kind of each column, as returned by :func:`column_kinds`. The table to fit must have exactly these columns in
-        this order; later tables are matched by column name. None for a sparse matrix, which is only scaled.
-    levels : dict or None, default=None
-        Categories of each text column, as returned by :func:`common_levels`. If None, the encoder chooses them.
-
-    Returns
-    -------
-    transformer
-        Unfitted transformer.
+    The table to fit must have exactly the columns ``kinds`` in this order; later tables are matched by column name. A
+    sparse matrix, for which both parameters are None, is only scaled. ``levels`` are those of :func:`common_levels`.
     """
     if kinds is None:
         return MaxAbsScaler().set_output(transform="default")
@@ -116,48 +82,30 @@ def preprocessing(kinds: dict[str, str] | None, levels: Levels | None = None) ->
     return _table([("numbers", _number_steps(), numbers), ("texts", _text_steps(levels), texts)])
 
 
-def additive_preprocessing(kinds: dict[str, str], levels: Levels | None = None) -> Any:
+def additive_preprocessing(kinds: dict[str, str], levels: Levels | None) -> Any:
     """Return the preprocessing of additive models: numbers become splines, text is one-hot encoded.
 
     No feature depends on two columns, so a linear model of the features is additive in the columns.
-
-    Parameters
-    ----------
-    kinds : dict
-        Kind of each column, as returned by :func:`column_kinds`.
-    levels : dict or None, default=None
-        Categories of each text column, as in :func:`preprocessing`.
-
-    Returns
-    -------
-    transformer
-        Unfitted transformer.
     """
     numbers, texts = _positions(kinds)
     splines = make_pipeline(SplineFeatures(), StandardScaler())
     return _table([("numbers", splines, numbers), ("texts", _text_steps(levels), texts)])
 
 
-def tree_preprocessing(kinds: dict[str, str] | None, levels: Levels | None = None) -> Any:
+def tree_preprocessing(kinds: dict[str, str] | None, levels: Levels | None) -> Any:
     """Return the preprocessing of trees: numbers and missing values are not changed, text becomes category codes.
 
-    Parameters
-    ----------
-    kinds : dict or None
-        Kind of each column, as returned by :func:`column_kinds`. None for a sparse matrix, which is not changed.
-    levels : dict or None, default=None
-        Categories of each text column, as in :func:`preprocessing`.
-
-    Returns
-    -------
-    transformer
-        Unfitted transformer. Its output has the numbers first, then the codes; an unknown category is NaN.
+    The output has the numbers first, then the codes; an unknown category is NaN. A sparse matrix is not changed.
     """
     if kinds is None:
         return FunctionTransformer(accept_sparse=True).set_output(transform="default")
     numbers, texts = _positions(kinds)
-    chosen = {"max_categories": MAX_CATEGORIES} if levels is None else {"categories": list(levels.values())}
-    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan, dtype=np.float64, **chosen)
+    encoder = OrdinalEncoder(
+        categories=list((levels or {}).values()),
+        handle_unknown="use_encoded_value",
+        unknown_value=np.nan,
+        dtype=np.float64,
+    )
     return _table([("numbers", "passthrough", numbers), ("texts", make_pipeline(*_fill_text(), encoder), texts)])
 
 
@@ -190,8 +138,5 @@ def _fill_text() -> list[Any]:
 
 
 def _text_steps(levels: Levels | None) -> Any:
-    if levels is None:
-        encoder = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MAX_CATEGORIES)
-    else:
-        encoder = OneHotEncoder(categories=list(levels.values()), handle_unknown="ignore")
+    encoder = OneHotEncoder(categories=list((levels or {}).values()), handle_unknown="ignore")
     return make_pipeline(*_fill_text(), encoder)

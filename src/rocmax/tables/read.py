@@ -1,16 +1,16 @@
-"""Reading of tables for training, or for a fitted model."""
+"""Reading of tables for training, or for a fitted model, and what a model stores about its table."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rocmax._support import Message, Parameter, ParameterError, need
-from rocmax.data import DataError, TableSource
+from rocmax.data import DataError, Reading, TableSource
 from rocmax.data.read import check_columns
 from rocmax.tables.columns import (
     Column,
@@ -23,7 +23,7 @@ from rocmax.tables.columns import (
     plan_notes,
     plan_values,
 )
-from rocmax.tables.options import Columns, Reading, check_declared, names_of
+from rocmax.tables.options import Columns, check_declared, names_of
 from rocmax.tables.preprocess import known_forms
 
 # Labels of a table as text, and the choice of the positive class.
@@ -153,71 +153,167 @@ def as_text(values: NDArray[Any]) -> NDArray[Any]:
     return np.array([str(value) for value in values.tolist()], dtype=object)
 
 
-# Reading of tables for training, or for a fitted model.
+# What a model stores about its table, so that other tables are read in the same way.
 
 
-def _open(table: Any, reading: Reading, likely: Mapping[str, Any] | None = None) -> TableSource:
-    """Return a table; ``likely`` is how the table of a model was written."""
-    return TableSource(
-        table,
-        delimiter=reading.delimiter,
-        decimal="." if reading.decimal is None else reading.decimal,
-        thousands=reading.thousands,
-        na=reading.na,
-        encoding=reading.encoding,
-        sheet=reading.sheet,
-        max_bytes=reading.max_bytes,
-        likely=likely,
-    )
+@dataclass(frozen=True)
+class DateColumn:
+    """How a column of dates is read: the order of day and month, the latest date, and the features made from it."""
+
+    day_first: bool | None
+    reference: str
+    features: list[str]
 
 
-def _reading_facts(reading: Reading, source: TableSource) -> dict[str, Any]:
-    """Return what later tables of a model have in common with this one."""
-    return {
-        "delimiter": source.text.delimiter,
-        "decimal": source.text.decimal,
-        "thousands": source.text.thousands,
-        "na": list(source.text.na),
-        "encoding": source.text.encoding,
-        "sheet": source.sheet,
-        "skip_unlabelled": bool(reading.skip_unlabelled),
-    }
+# Options of reading that later tables of a model have in common with that of its fit.
+_STORED = ("delimiter", "decimal", "thousands", "na", "encoding", "sheet", "skip_unlabeled")
 
 
-def reading_for(facts: Mapping[str, Any], reading: Reading) -> Reading:
-    """Return how to read a later table of a model: as that of its fit, except for what is given."""
-    stored = facts.get("reading", {})
-    own = reading
-    if reading.decimal is None:  # otherwise, the stored thousands separator may be the decimal mark
-        own = replace(own, decimal=stored.get("decimal"), thousands=reading.thousands or stored.get("thousands"))
-    if reading.skip_unlabelled is None:
-        own = replace(own, skip_unlabelled=stored.get("skip_unlabelled"))
-    if reading.zero_based is None:
-        own = replace(own, zero_based=facts.get("zero_based"))
-    return replace(own, na=(*stored.get("na", ()), *names_of(reading.na)))
+@dataclass(frozen=True, kw_only=True)
+class Schema:
+    """Labels and columns of a training table.
+
+    ``features`` is the kind of each feature, or None for a sparse matrix; ``columns`` is the plan of the columns.
+    ``parsed`` are columns of numbers that are read as text, ``ids`` columns that are carried to the output, ``reading``
+    how values are written, and ``group`` the column of the groups.
+    """
+
+    target: str | None = None
+    positive: str
+    negative: str
+    label_type: str = "text"
+    features: dict[str, str] | None = None
+    n_features: int = 0
+    zero_based: bool = False
+    columns: list[Column] = field(default_factory=list)
+    reading: Reading = field(default_factory=Reading)
+    parsed: list[str] = field(default_factory=list)
+    dates: dict[str, DateColumn] = field(default_factory=dict)
+    ids: list[str] = field(default_factory=list)
+    group: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values, for JSON."""
+        found = {each.name: getattr(self, each.name) for each in fields(self)}
+        found["columns"] = [column.to_dict() for column in self.columns]
+        found["reading"] = {name: getattr(self.reading, name) for name in _STORED} | {"na": list(self.reading.na)}
+        found["dates"] = {name: asdict(date) for name, date in self.dates.items()}
+        return found
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Return the object whose plain values are given; raise TypeError if they are not the fields."""
+        reading = Reading(**values.get("reading", {}))
+        made = {
+            "columns": [Column(**column) for column in values.get("columns", ())],
+            "reading": replace(reading, na=tuple(reading.na)),
+            "dates": {name: DateColumn(**date) for name, date in values.get("dates", {}).items()},
+        }
+        return cls(**{**values, **made})
+
+    def read_as(self, reading: Reading) -> Reading:
+        """Return how to read a later table: as that of the fit, except for what is given."""
+        own, stored = reading, self.reading
+        if reading.decimal is None:  # otherwise, the stored thousands separator may be the decimal mark
+            own = replace(own, decimal=stored.decimal, thousands=reading.thousands or stored.thousands)
+        if reading.skip_unlabeled is None:
+            own = replace(own, skip_unlabeled=stored.skip_unlabeled)
+        if reading.zero_based is None:
+            own = replace(own, zero_based=self.zero_based)
+        return replace(own, na=(*stored.na, *names_of(reading.na)))
+
+    def open(self, table: Any, reading: Reading) -> TableSource:
+        """Return a table, written as that of the fit where ``reading`` says nothing else."""
+        stored = self.reading
+        likely = Reading(delimiter=stored.delimiter, encoding=stored.encoding, sheet=stored.sheet)
+        return TableSource(table, self.read_as(reading), likely=likely)
+
+    def read_options(self, model: str, source: TableSource) -> dict[str, Any]:
+        """Return the options to read the columns of a model; raise DataError if the table does not have them."""
+        if source.columns is None:
+            if self.features is not None:
+                raise DataError(f"{model} was fitted to named columns, but {source.name} is an svmlight file")
+            return {"n_features": self.n_features}
+        if self.features is None:
+            raise DataError(f"{model} was fitted to an svmlight file, but {source.name} has named columns")
+        derived = {feature for date in self.dates.values() for feature in date.features}
+        types = {name: kind for name, kind in self.features.items() if name not in derived}
+        types |= dict.fromkeys(self.parsed, "parsed") | dict.fromkeys(self.dates, "date")
+        check_columns(source.name, list(types), source.columns)
+        return {"columns": list(types), "types": types}
+
+    def features_of(
+        self,
+        X: Any,
+        source: TableSource | None = None,
+        *,
+        day_first: bool | None = None,
+        levels: Mapping[str, set[str]] | None = None,
+    ) -> Any:
+        """Return the features from the columns that were read with :meth:`read_options`.
+
+        ``day_first`` is the order of the dates of this table, None for that of the fit. Another form of one of the
+        known categories ``levels``, such as 1.0 for 1, is replaced by it.
+        """
+        import pandas as pd
+
+        if self.features is None:
+            return X
+        parts: dict[str, Any] = {}
+        for name, date in self.dates.items():
+            found = parse_dates(name, X[name], date.day_first if day_first is None else day_first, source)
+            parts |= date_features(name, found, pd.Timestamp(date.reference))
+        if parts:
+            X = pd.concat([X, pd.DataFrame(parts, index=X.index)], axis=1)
+        X = X[list(self.features)]
+        check_sizes(X, source)
+        return X.assign(**{name: known_forms(X[name], of) for name, of in levels.items()}) if levels else X
+
+
+# Reading of tables for training.
 
 
 @dataclass(frozen=True)
 class Training:
-    """Features, labels and groups of a table, and what is needed to read other tables in the same way.
-
-    ``kinds`` is the kind of each feature, or None for a sparse matrix; ``plan`` describes the columns of the table.
-    ``parsed`` are columns of numbers that are read as text, ``dates`` columns of dates, ``ids`` columns that are
-    carried to the output, and ``reading`` how values are written. ``group`` is the column of the groups.
-    """
+    """Features, labels and groups of a table, and what is needed to read other tables in the same way."""
 
     X: Any
     target: Target
+    schema: Schema
     groups: NDArray[Any] | None = None
-    kinds: dict[str, str] | None = None
     notes: list[str] = field(default_factory=list)
-    plan: list[Column] = field(default_factory=list)
-    parsed: list[str] = field(default_factory=list)
-    dates: dict[str, dict[str, Any]] = field(default_factory=dict)
-    ids: list[str] = field(default_factory=list)
-    reading: dict[str, Any] = field(default_factory=dict)
-    group: str | None = None
-    zero_based: bool = False
+
+    @property
+    def kinds(self) -> dict[str, str] | None:
+        """Kind of each feature; None for a sparse matrix."""
+        return self.schema.features
+
+
+def _training(X: Any, y: Any, source: TableSource, declared: Columns, reading: Reading, **known: Any) -> Training:
+    """Return the training data; ``known`` are the groups, notes, and fields of the schema."""
+    target = make_target(y, declared.positive, f"column {declared.target!r}" if declared.target else "the target")
+    text, groups, notes = source.reading, known.pop("groups", None), known.pop("notes", [])
+    stored = Reading(
+        delimiter=text.delimiter,
+        decimal=text.decimal,
+        thousands=text.thousands,
+        na=tuple(text.na),
+        encoding=text.encoding,
+        sheet=text.sheet,
+        skip_unlabeled=bool(reading.skip_unlabeled),
+    )
+    schema = Schema(
+        target=declared.target,
+        positive=target.positive,
+        negative=target.negative,
+        label_type=target.kind,
+        n_features=int(X.shape[1]),
+        reading=stored,
+        ids=list(declared.id),
+        group=declared.group,
+        **known,
+    )
+    return Training(X, target, schema, groups, [*source_notes(source), *notes])
 
 
 def need_tables() -> None:
@@ -231,7 +327,7 @@ def read_training(table: Any, columns: Columns, reading: Reading | None = None) 
     reading = reading or Reading()
     declared = check_declared(columns)
     target, group = declared.target, declared.group
-    source = _open(table, reading)
+    source = TableSource(table, reading)
     named = [*declared.text, *declared.number, *declared.date, *declared.drop, *declared.id]
     named += [] if group is None else [group]
     if source.columns is None:
@@ -249,32 +345,24 @@ def read_training(table: Any, columns: Columns, reading: Reading | None = None) 
     features = [name for name in source.columns if name not in unwanted]
     codes = source.zero_led([name for name in features if name not in named])
     types: dict[str, Any] = {**dict.fromkeys([*declared.text, *codes], "text"), **dict.fromkeys(declared.date, "date")}
-    X, y = source.read(
-        target=target,
-        columns=features + grouped,
-        types=types,
-        max_bytes=reading.max_bytes,
-        skip_unlabelled=bool(reading.skip_unlabelled),
-    )
+    X, y = source.read(target=target, columns=features + grouped, types=types)
     planned = plan_values(X[features], source, declared, codes)
     frame, kinds, dates, date_notes = _features(planned.values, planned.columns, reading.day_first, source)
     if not kinds:
         raise DataError(f"{source.name} has no usable column: {', '.join(map(repr, features)) or 'all are dropped'}")
     check_sizes(frame, source)
-    notes = [*source_notes(source), *plan_notes(planned.columns), *date_notes]
-    notes += marked_categories(frame, planned.columns)
-    return Training(
+    return _training(
         frame,
-        make_target(y, declared.positive, f"column {target!r}"),
-        None if group is None else group_values(source.name, X[group]),
-        kinds,
-        notes,
-        [*planned.columns, *not_read(declared)],
-        [name for name in planned.parsed if name in kinds],
-        dates,
-        list(declared.id),
-        _reading_facts(reading, source),
-        group,
+        y,
+        source,
+        declared,
+        reading,
+        groups=None if group is None else group_values(source.name, X[group]),
+        notes=[*plan_notes(planned.columns), *date_notes, *marked_categories(frame, planned.columns)],
+        features=kinds,
+        columns=[*planned.columns, *not_read(declared)],
+        parsed=[name for name in planned.parsed if name in kinds],
+        dates=dates,
     )
 
 
@@ -285,26 +373,19 @@ def source_notes(source: TableSource) -> list[str]:
 
 
 def _read_sparse(source: TableSource, columns: Columns, reading: Reading) -> Training:
-    zero_based = bool(reading.zero_based)
-    X, y = source.read(
-        target=columns.target,
-        zero_based=zero_based,
-        max_bytes=reading.max_bytes,
-        skip_unlabelled=bool(reading.skip_unlabelled),
-    )
-    notes, facts = source_notes(source), _reading_facts(reading, source)
-    return Training(X, make_target(y, columns.positive), notes=notes, reading=facts, zero_based=zero_based)
+    X, y = source.read(target=columns.target)
+    return _training(X, y, source, columns, reading, zero_based=bool(reading.zero_based))
 
 
 def _features(
     values: Mapping[str, Any], plan: Sequence[Column], day_first: bool | None, source: TableSource
-) -> tuple[Any, dict[str, str], dict[str, dict[str, Any]], list[str]]:
+) -> tuple[Any, dict[str, str], dict[str, DateColumn], list[str]]:
     """Return the frame of the features, their kinds, how to read the columns of dates, and notes about these."""
     import pandas as pd
 
     found: dict[str, Any] = {}
     kinds: dict[str, str] = {}
-    dates: dict[str, dict[str, Any]] = {}
+    dates: dict[str, DateColumn] = {}
     notes: list[str] = []
     for column in plan:
         if not column.used:
@@ -325,7 +406,7 @@ def _features(
 
 def _date_parts(
     name: str, column: Any, day_first: bool | None, source: TableSource
-) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+) -> tuple[dict[str, Any], DateColumn, list[str]]:
     """Return the features of a column of dates that are not constant, how to compute them again, and notes."""
     known = column.dropna()
     is_text = column.dtype.kind != "M" and len(known) and isinstance(known.iloc[0], str)
@@ -337,92 +418,7 @@ def _date_parts(
         for key, part in date_features(name, dates, reference).items()
         if not np.all(np.isnan(part)) and np.nanmin(part) < np.nanmax(part)
     }
-    return parts, {"day_first": first, "reference": str(reference), "features": list(parts)}, notes
-
-
-def table_source(facts: Mapping[str, Any], table: Any, reading: Reading | None = None) -> TableSource:
-    """Return a table for a model, written as the table of its fit where ``reading`` says nothing else."""
-    return _open(table, reading_for(facts, reading or Reading()), likely=facts.get("reading"))
-
-
-def feature_options(
-    facts: dict[str, Any], model: str, source: TableSource, zero_based: bool | None = None
-) -> dict[str, Any]:
-    """Return the options to read the columns of a model; raise DataError if the table does not have them.
-
-    Parameters
-    ----------
-    facts : dict
-        Metadata of the model.
-    model : str
-        Name of the model in messages.
-    source : TableSource
-        The table.
-    zero_based : bool or None, default=None
-        Whether the features of an svmlight file are counted from 0; None if they are counted as in the fit.
-    """
-    features = facts["features"]
-    if source.columns is None:
-        if features is not None:
-            raise DataError(f"{model} was fitted to named columns, but {source.name} is an svmlight file")
-        return {
-            "n_features": facts["n_features"],
-            "zero_based": facts["zero_based"] if zero_based is None else zero_based,
-        }
-    if features is None:
-        raise DataError(f"{model} was fitted to an svmlight file, but {source.name} has named columns")
-    dates = facts.get("dates", {})
-    derived = {feature for entry in dates.values() for feature in entry["features"]}
-    types = {name: kind for name, kind in features.items() if name not in derived}
-    types |= dict.fromkeys(facts.get("parsed", ()), "parsed") | dict.fromkeys(dates, "date")
-    check_columns(source.name, list(types), source.columns)
-    return {"columns": list(types), "types": types}
-
-
-def model_features(
-    facts: dict[str, Any],
-    X: Any,
-    source: TableSource | None = None,
-    *,
-    day_first: bool | None = None,
-    levels: Mapping[str, set[str]] | None = None,
-) -> Any:
-    """Return the features of a model from the columns that were read with :func:`feature_options`.
-
-    Parameters
-    ----------
-    facts : dict
-        Metadata of the model.
-    X : DataFrame or sparse matrix
-        Columns.
-    source : TableSource or None, default=None
-        Their table, which knows the lines of values for messages.
-    day_first : bool or None, default=None
-        Whether the day comes first in the dates of this table; None if they are written as those of the fit.
-    levels : mapping of str to set of str, or None, default=None
-        Categories of text columns that the model knows; another form of one, such as 1.0 for 1, is replaced by it.
-    """
-    import pandas as pd
-
-    if facts["features"] is None:
-        return X
-    dates = facts.get("dates", {})
-    parts: dict[str, Any] = {}
-    for name, entry in dates.items():
-        order = entry.get("day_first") if day_first is None else day_first
-        found = parse_dates(name, X[name], order, source)
-        parts |= date_features(name, found, pd.Timestamp(entry["reference"]))
-    if dates:
-        X = pd.concat([X, pd.DataFrame(parts, index=X.index)], axis=1)
-    X = X[list(facts["features"])]
-    check_sizes(X, source)
-    changed: dict[str, Any] = {}
-    for name, of in (levels or {}).items():
-        column = X[name]
-        found = known_forms(column, of)
-        if found is not column:
-            changed[name] = found
-    return X.assign(**changed) if changed else X
+    return parts, DateColumn(first, str(reference), list(parts)), notes
 
 
 def group_values(table: str, column: Any) -> NDArray[Any]:

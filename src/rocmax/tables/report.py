@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,23 +11,16 @@ import numpy as np
 
 from rocmax._files import check_not_input, check_output, write_file
 from rocmax._support import Array, Message, Parameter, holding, need
-from rocmax._validation import positive_index, towards
-from rocmax.data import DataError
-from rocmax.report import Change, Feature, ReportModel, Segment, TestData, render
-from rocmax.tables.evaluate import Scored, score_table
-from rocmax.tables.model import TableModel
-from rocmax.tables.options import HOLDERS, Reading, chosen
-from rocmax.tables.predict import TITLES, Shares, known_levels, probabilities
+from rocmax._validation import positive_index
+from rocmax.data import DataError, Reading
+from rocmax.report import Change, Feature, ReportModel, Segment, TestData, features_of, render
+from rocmax.report.page import LAYOUT
+from rocmax.tables.evaluate import ScoredTable, score_table, usable_groups
+from rocmax.tables.model import TITLES, Facts, TableModel, ValueShares, known_levels
+from rocmax.tables.options import HOLDERS, chosen
 from rocmax.tables.read import need_tables
-from rocmax.tables.tune import family_text, tuning_text, usable_groups
-
-N_FEATURES = 15
-# Number of rows on which the contributions of columns are computed.
-N_ROWS = 1_000
-# Maximum number of columns for which the contributions are computed, which takes a prediction for each column.
-MAX_COLUMNS = 200
-MAX_SEGMENTS = 12
-WEIGHT, SPREAD, GAIN = "weight", "standard deviation of its contribution", "gain"
+from rocmax.tables.tune import family_text, tuning_text
+from rocmax.thresholds import calibrated
 
 
 @holding(HOLDERS)
@@ -50,9 +44,7 @@ def write_report(
     ----------
     models : TableModel or sequence of TableModel
         One or more models with the same positive class. The paired tests compare the others with the first.
-    table : str, Path, list of them, file or data frame
-        A file (csv, tsv, xlsx, parquet or svmlight, text also compressed), or a DataFrame of pandas or polars.
-        Columns are found by name.
+    table
     out : str or Path
         The page to write, which appears whole or not at all.
     target : str, default=None
@@ -60,9 +52,7 @@ def write_report(
     segment : str, default=None
         Column of the first model by whose values the results are also given, with confidence intervals. Numbers are
         divided at their quartiles.
-    reading : Reading, default=None
-        How the table is written and read: delimiter, decimal mark, missing values, and more. None reads it as
-        the table of the fit.
+    reading
     notify : callable, default=None
         Called with each note as soon as it is known.
 
@@ -104,11 +94,11 @@ def write_report(
             Path(table).name if isinstance(table, str | Path) else "the table",
             first.target.is_positive,
             first.target.positive,
-            (facts["min_fpr"], facts["max_fpr"]),
+            (facts.min_fpr, facts.max_fpr),
             _columns(first),
-            facts["seed"],
-            negative_label=facts["negative"],
-            min_tpr=facts.get("min_tpr", 0.0),
+            facts.seed,
+            negative_label=facts.negative,
+            min_tpr=facts.min_tpr,
             segment_column=segment,
             segments=[] if segment is None else segments_of(first.X, segment),
             changes=_changes(first),
@@ -118,15 +108,12 @@ def write_report(
     write_file(out, page.encode())
 
 
-def _changes(entry: Scored) -> list[Change] | None:
+def _changes(entry: ScoredTable) -> list[Change]:
     """Return the columns whose share of missing values or unknown categories differs from training."""
     facts = entry.fitted.facts
-    if facts.get("shares") is None:
-        return None
-    shares = Shares(known_levels(entry.fitted.model, facts["features"])).add(entry.X)
+    shares = ValueShares(known_levels(entry.fitted.model, facts.features)).add(entry.X)
     return [
-        Change(name, TITLES[kind], f"{then:.1%}", f"{now:.1%}", abs(now - then), True)
-        for kind, name, then, now in shares.moved(facts["shares"])
+        Change(name, TITLES[kind], f"{then:.1%}", f"{now:.1%}") for kind, name, then, now in shares.moved(facts.shares)
     ]
 
 
@@ -134,19 +121,19 @@ def _distinct(names: list[str]) -> list[str]:
     return [f"{name} ({i + 1})" if names.count(name) > 1 else name for i, name in enumerate(names)]
 
 
-def _model(entry: Scored, name: str) -> ReportModel:
+def _model(entry: ScoredTable, name: str) -> ReportModel:
     about = entry.fitted.facts
     facts = [
-        ("fitted", about["fitted"]),
-        ("model", about["model"] if about["model"] == entry.fitted.family else f"auto: {entry.fitted.family}"),
-        *([("families", family_text(about["families"]))] if about.get("families") else []),
-        ("measure", about["measure"]),
-        ("rows", f"{about['rows']['train']} to train, {about['rows']['held out']} held out"),
-        ("tuning", tuning_text(about["tuning"])),
+        ("fitted", about.fitted),
+        ("model", about.model if about.model == entry.fitted.family else f"auto: {entry.fitted.family}"),
+        *([("families", family_text(about.families))] if about.families else []),
+        ("measure", about.measure),
+        ("rows", f"{about.rows['train']} to train, {about.rows['held out']} held out"),
+        ("tuning", tuning_text(about.tuning)),
         ("limit", _limit_text(about)),
-        ("confidence", "none" if about["confidence"] is None else f"{about['confidence']:g}"),
-        ("seed", str(about["seed"])),
-        *((package, version) for package, version in about["versions"].items()),
+        ("confidence", "none" if about.confidence is None else f"{about.confidence:g}"),
+        ("seed", str(about.seed)),
+        *((package, version) for package, version in about.versions.items()),
     ]
     pipeline = getattr(entry.fitted.model, "estimator_", entry.fitted.model)
     features, feature_value = _top_features(entry, pipeline)
@@ -157,33 +144,23 @@ def _model(entry: Scored, name: str) -> ReportModel:
         entry.predicted,
         features,
         facts,
-        about["max_fpr"] if about["max_fpr"] < 1 else None,
+        about.max_fpr if about.max_fpr < 1 else None,
         feature_value,
-        probabilities(about, entry.scores) if about.get("calibration") else None,
-        min_tpr=about.get("min_tpr") or None,
+        calibrated(about.calibration, entry.scores),
+        min_tpr=about.min_tpr or None,
     )
 
 
-def _limit_text(about: dict[str, Any]) -> str:
-    limits = [f"TPR >= {100 * about['min_tpr']:g} %"] if about.get("min_tpr") else []
-    limits += [f"FPR <= {100 * about['max_fpr']:g} %"] if about["max_fpr"] < 1 else []
+def _limit_text(about: Facts) -> str:
+    limits = [f"TPR >= {100 * about.min_tpr:g} %"] if about.min_tpr else []
+    limits += [f"FPR <= {100 * about.max_fpr:g} %"] if about.max_fpr < 1 else []
     return ", ".join(limits) or "none"
 
 
 def segments_of(X: Any, column: str) -> list[Segment]:
     """Return the parts of a table by the values of a column, the most frequent first.
 
-    Parameters
-    ----------
-    X : DataFrame
-        Rows.
-    column : str
-        Name of a column. Columns of numbers with many values are divided at their quartiles.
-
-    Returns
-    -------
-    list of Segment
-        At most twelve segments with values, and one for missing values; rarer values form the last one.
+    Numbers with many values are divided at their quartiles. Rare values form one part, and missing ones another.
     """
     import pandas as pd
 
@@ -193,12 +170,12 @@ def segments_of(X: Any, column: str) -> list[Segment]:
             Message(Parameter("segment"), f" must be a column of the model; got {column!r}, known: {known}")
         )
     values = X[column]
-    if pd.api.types.is_numeric_dtype(values) and values.nunique() > MAX_SEGMENTS:
+    if pd.api.types.is_numeric_dtype(values) and values.nunique() > LAYOUT.n_segments:
         values = pd.qcut(values, 4, duplicates="drop")
     names = values.astype(str).to_numpy(dtype=object)
     missing = values.isna().to_numpy()
     counts = pd.Series(names[~missing]).value_counts()
-    kept = list(counts.index[:MAX_SEGMENTS])
+    kept = list(counts.index[: LAYOUT.n_segments])
     if isinstance(values.dtype, pd.CategoricalDtype) and values.cat.ordered:
         kept = [str(level) for level in values.cat.categories if str(level) in set(kept)]
     found = [Segment(name, (names == name) & ~missing) for name in kept]
@@ -208,56 +185,36 @@ def segments_of(X: Any, column: str) -> list[Segment]:
     return found + ([Segment("missing", missing)] if missing.any() else [])
 
 
-def _top_features(entry: Scored, pipeline: Any) -> tuple[list[Feature], str]:
+def _top_features(entry: ScoredTable, pipeline: Any) -> tuple[list[Feature], str]:
     """Return the most important features of a model, and what their values are.
 
     They are the spread of the contributions of the columns of a linear or additive model, the gain of trees, and the
     weights of linear models without columns, or with too many.
     """
-    classifier, table = pipeline.named_steps["model"], pipeline.named_steps["table"]
-    linear = hasattr(classifier, "coef_")
-    if linear and hasattr(entry.X, "columns") and entry.X.shape[1] <= MAX_COLUMNS:
+    classifier = pipeline.named_steps["model"]
+    if hasattr(classifier, "coef_") and hasattr(entry.X, "columns") and entry.X.shape[1] <= LAYOUT.contribution_columns:
         directed = entry.fitted.family != "additive"
-        return _largest(_contributions(pipeline, entry, directed)), SPREAD
-    if linear:
-        weights = towards(classifier.coef_[0], positive_index(classifier.classes_, entry.target.positive))
-        return _largest(_named(table, weights)), WEIGHT
-    if hasattr(classifier, "feature_importances_"):
-        return _largest([Feature(f.name, f.value) for f in _named(table, classifier.feature_importances_)]), GAIN
-    return [], WEIGHT
+        return _contributions(pipeline, entry, directed), "standard deviation of its contribution"
+    found, kind = features_of(pipeline, None, positive_index(classifier.classes_, entry.target.positive))
+    return [replace(feature, name=feature.name.partition("__")[2] or feature.name) for feature in found], kind
 
 
-def _named(table: Any, values: Array) -> list[Feature]:
-    """Return the values of the features that enter the classifier, with their names and signs."""
-    if hasattr(table, "transformers_"):
-        names = [name.partition("__")[2] for name in table.get_feature_names_out()]
-    else:
-        names = [f"feature {i + 1}" for i in range(values.size)]
-    return [
-        Feature(name, float(value), int(np.sign(value))) for name, value in zip(names, values.tolist(), strict=True)
-    ]
-
-
-def _largest(features: list[Feature]) -> list[Feature]:
-    return sorted(features, key=lambda feature: -abs(feature.value))[:N_FEATURES]
-
-
-def _contributions(pipeline: Any, entry: Scored, directed: bool) -> list[Feature]:
+def _contributions(pipeline: Any, entry: ScoredTable, directed: bool) -> list[Feature]:
     """Return the standard deviation of the contribution of each column to the score of a linear or additive model.
 
     The score with one column set to a constant differs from the score by the contribution of that column. With
     ``directed``, numeric columns have the sign of their effect.
     """
-    X = entry.X.head(N_ROWS)
+    X = entry.X.head(LAYOUT.contribution_rows)
     sign = 1 if positive_index(pipeline.classes_, entry.target.positive) == 1 else -1
     scores, first = pipeline.decision_function(X), np.zeros(len(X), dtype=np.intp)
-    kinds, found = entry.fitted.facts["features"], []
+    kinds, found = entry.fitted.facts.features or {}, []
     for name in X.columns:
         without = X.assign(**{name: X[name].iloc[first].to_numpy()})
         part = sign * (scores - pipeline.decision_function(without))
         direction = _direction(X[name].to_numpy(dtype=np.float64), part) if directed and kinds[name] == "number" else 0
         found.append(Feature(name, float(np.std(part)), direction))
-    return found
+    return sorted(found, key=lambda feature: -feature.value)[: LAYOUT.n_features]
 
 
 def _direction(values: Array, part: Array) -> int:
@@ -268,8 +225,8 @@ def _direction(values: Array, part: Array) -> int:
     return int(np.sign(np.dot(values[known] - values[known].mean(), part[known] - part[known].mean())))
 
 
-def _columns(entry: Scored) -> list[tuple[str, str, float]]:
-    features = entry.fitted.facts["features"]
+def _columns(entry: ScoredTable) -> list[tuple[str, str, float]]:
+    features = entry.fitted.facts.features
     if features is None:
         return []
     return [(name, kind, float(entry.X[name].isna().mean())) for name, kind in features.items()]
