@@ -16,7 +16,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import betaln, logsumexp, xlogy
 
-from rocmax._support import Array, publish
+from rocmax._docstrings import publish
+from rocmax._support import Array
 
 __all__ = ["Monitor", "Verdict", "rate_interval"]
 
