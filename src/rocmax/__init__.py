@@ -94,6 +94,7 @@ _MODULES = [
     "losses",
     "measures",
     "metrics",
+    "monitor",
     "online",
     "operators",
     "papers",

@@ -15,6 +15,7 @@ MODULES = (
     "rocmax.losses",
     "rocmax.measures",
     "rocmax.metrics",
+    "rocmax.monitor",
     "rocmax.operators",
     "rocmax.papers",
     "rocmax.penalties",
@@ -24,7 +25,7 @@ MODULES = (
 # Made by the library, not by its users: what they hold is documented as attributes.
 RECORDS = {
     "BoundLoss", "Column", "Evaluation", "ModelComparison", "PartialAUCPath", "PredictionSummary", "Result",
-    "TableEvaluation",
+    "TableEvaluation", "Verdict",
 }  # fmt: skip
 
 
