@@ -127,7 +127,7 @@ def main() -> None:
         f"0.5 %. `RiskMonitoring` is that of MAPIE {version('mapie')}, with the limit as its threshold and a level of "
         "5 %, on the same rows.\n\n"
         + markdown(
-            ["rate", "negatives before", "samples", "rocmax", "noticed", "RiskMonitoring", "noticed", "rocmax / RiskMonitoring"],
+            ["rate", "negatives before", "samples", "rocmax", "noticed", "RiskMonitoring", "noticed", "ratio"],
             lines,
         ),
         "## Time and size of the state\n\nThree limits are watched.\n\n"
