@@ -68,6 +68,18 @@ def test_conjugate_gradients_end_at_their_tolerance(monkeypatch):
     assert left @ gram @ left <= 1e-8 * (right @ gram @ right)
 
 
+@pytest.mark.parametrize("unit", [2.0**-10, 2.0**10])
+def test_the_tolerance_of_conjugate_gradients_is_relative(unit, monkeypatch):
+    rules = PairNewtonRules(most_eliminated=0, cg_iterations=500, cg_rtol=1e-2)
+    monkeypatch.setattr("rocmax.kernel.qp.RULES", rules)
+    gram, slope, moving, right = system(1, strength=3.0)
+    found = []
+    for scale in (1.0, unit):
+        solver = GramSystem(gram)
+        found.append(solver.solve(on_rows(slope, solver.cover(moving)), scale * right, scale * (gram @ right))[0])
+    np.testing.assert_allclose(found[1], unit * found[0], rtol=1e-9)
+
+
 @pytest.mark.parametrize("most", [0, 1600])
 def test_nothing_is_solved_for_where_nothing_is_left(most, monkeypatch):
     monkeypatch.setattr("rocmax.kernel.qp.RULES", PairNewtonRules(most_eliminated=most))
@@ -98,6 +110,32 @@ def test_a_step_to_a_smaller_width_solves_the_problem_there_if_the_free_multipli
     assert run._follow(ratio)
     assert run.width == 4.0 * ratio
     assert is_solved()
+
+
+@pytest.mark.parametrize("ratio", [0.9, 0.5])
+def test_a_step_to_a_smaller_width_from_elsewhere_solves_the_problem_there(ratio, monkeypatch):
+    monkeypatch.setattr("rocmax.kernel.qp.RULES", PairNewtonRules(cg_rtol=0.0))
+    rng = np.random.default_rng(0)
+    gram = Kernel("rbf", 0.3, 3, 0.0).gram(rng.standard_normal((30, 3)))
+    pairs, C = SortedPairs(np.arange(30) % 3 == 0), 1e-3
+    run = qp._PairNewton(gram, pairs, C)
+    run.beta = 0.02 * rng.standard_normal(30)
+    run.scores = gram @ run.beta
+    run.soft = pairs.soft(run.scores, run.width)
+    run.certify()
+    assert run._follow(ratio)
+    # The multipliers of all pairs are free before and after, so that one step is enough.
+    np.testing.assert_allclose(run.beta, C * pairs.soft(run.scores, 4.0 * ratio).rows, rtol=1e-9, atol=1e-12)
+
+
+def test_a_run_whose_steps_change_nothing_ends(monkeypatch):
+    monkeypatch.setattr("rocmax.kernel.qp.RULES", PairNewtonRules(stuck=5))
+    monkeypatch.setattr("rocmax.kernel.qp._PairNewton.step", lambda run, tol: None)
+    gram, pairs = np.eye(4), SortedPairs(np.array([True, False, True, False]))
+    result, _ = GramNewton(1e-9).solve(gram, pairs, 0.1)
+    assert not result.converged
+    # The first iteration improves on nothing, and five more change nothing.
+    assert result.n_iter == 6
 
 
 def test_following_the_multipliers_needs_few_steps(monkeypatch):

@@ -202,6 +202,24 @@ def test_the_small_program_is_solved(seed, size, rank, rounded, unit):
     assert a @ slope - slope.min() <= 1e-8 * scale
 
 
+@pytest.mark.parametrize(("seed", "rank", "size"), [(10404, 5, 14), (64092, 4, 14)])
+def test_the_small_program_is_solved_if_rounding_decides_on_a_sign(seed, rank, size):
+    """The cut that enters depends on the others, and the solution of the singular system has a negative weight."""
+    rng = np.random.default_rng(seed)
+    rng.integers(2, 6), rng.integers(rank + 3, 16)
+    rows, p = rng.standard_normal((size, rank)), rng.standard_normal(size)
+    rows[:, 0] += 1
+    a = minimize_on_simplex(rows @ rows.T, p, np.eye(size)[0])
+    slope = rows @ (rows.T @ a) - p
+    assert a @ slope - slope.min() <= 1e-12
+
+
+def test_a_weight_that_reaches_zero_in_the_last_step_is_zero():
+    # The smallest value on the line through the two vertices is at (1.5, -0.5).
+    found = minimize_on_simplex(np.eye(2), np.array([2.0, 0.0]), np.array([0.5, 0.5]), 1)
+    np.testing.assert_allclose(found, [1.0, 0.0])
+
+
 def test_the_small_program_ends_on_a_system_that_stays_singular():
     for start in ([0.3, 0.7], [1.0, 0.0]):
         found = minimize_on_simplex(np.zeros((2, 2)), np.zeros(2), np.array(start))
