@@ -39,6 +39,16 @@ def test_shift_and_scale_do_not_matter():
         np.testing.assert_allclose(scale * other_gradient, gradient, rtol=1e-5, atol=1e-10)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_base_loss_is_that_of_scores_with_mean_zero_and_variance_one(weighted):
+    loss, _, rng = anchored(strength=0.0, weighted=weighted)
+    y, weight, scores = np.arange(60) % 3 == 0, loss.weight, 3 * rng.standard_normal(60) + 1
+    mean = np.average(scores, weights=weight)
+    standard = (scores - mean) / np.sqrt(np.average((scores - mean) ** 2, weights=weight))
+    base = PartialAUCRamp(0.0, 0.5, width=0.5, margin=0.0).bind(y, weight)
+    assert loss.value_and_gradient(scores)[0] == pytest.approx(base.value_and_gradient(standard)[0], rel=1e-12)
+
+
 def test_the_penalty_is_one_minus_the_correlation():
     loss, anchor, rng = anchored(strength=2.0)
     free, *_ = anchored(strength=0.0)
