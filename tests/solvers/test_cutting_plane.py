@@ -13,7 +13,7 @@ from rocmax.losses.base import BoundLoss
 from rocmax.operators import as_operator
 from rocmax.penalties import L2Ball, SquaredL2
 from rocmax.solvers import CCCP, CuttingPlane, SmoothedNewton
-from rocmax.solvers.cutting_plane import minimize_on_simplex
+from rocmax.solvers.cutting_plane import _on_support, minimize_on_simplex
 
 
 def tiny(seed, weighted=False):
@@ -226,6 +226,11 @@ def test_the_small_program_ends_on_a_system_that_stays_singular():
         assert found.sum() == pytest.approx(1.0)
         assert (found >= 0).all()
     np.testing.assert_allclose(minimize_on_simplex(np.zeros((3, 3)), np.zeros(3), np.full(3, 1 / 3)), 1 / 3)
+
+
+def test_where_even_a_ridge_underflows_the_weights_are_equal_and_feasible():
+    found = _on_support(np.zeros((3, 3)), np.full(3, 1e-310), np.arange(3), 0.0)
+    np.testing.assert_allclose(found, 1 / 3)
 
 
 def test_dependent_cuts_do_not_stop_the_quadratic_program():
