@@ -201,14 +201,14 @@ def test_the_width_falls_to_where_the_smoothing_takes_half_of_the_tolerance(monk
 
 
 def test_the_gap_is_small_next_to_the_possible_decrease_from_zero():
-    X, y = make_classification(60, 4, random_state=0)
-    gram, C, tol = Kernel("rbf", 0.3, 3, 0.0).gram(X), 1e-6, 1e-2
+    X = np.random.default_rng(0).standard_normal((100, 2))
+    gram, C, tol = X @ X.T, 1e-2, 1e-2
     seen = []
-    result, scores = GramNewton(tol).solve(gram, SortedPairs(y == 1), C, seen.append)
-    at_zero = C * np.sum(y == 1) * np.sum(y == 0)
+    result, scores = GramNewton(tol).solve(gram, SortedPairs(np.arange(100) % 2 == 0), C, seen.append)
+    at_zero = C * 50 * 50
     assert result.converged
-    # The decrease is much smaller than the objective, and the tolerance is relative to it.
-    assert at_zero - result.objective < 1e-2 * at_zero
+    # Labels do not depend on the rows: the decrease is much smaller than the objective.
+    assert at_zero - result.objective < 0.05 * at_zero
     assert result.gap <= tol * (at_zero - (result.objective - result.gap)) * (1 + 1e-9)
     np.testing.assert_allclose(scores, gram @ result.w)
     assert seen == result.trace
