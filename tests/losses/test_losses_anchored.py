@@ -78,6 +78,16 @@ def test_a_thinned_loss_is_close_to_the_whole():
         assert ratio == pytest.approx(1.0, abs=0.05)
 
 
+@pytest.mark.parametrize("n_bins", [None, 64])
+def test_a_sample_is_taken_of_at_least_three_times_as_many_rows(n_bins):
+    scores = np.random.default_rng(0).standard_normal(3000)
+    bound = PairwiseHinge().bind(np.arange(3000) % 3 == 0)
+    here = (bound if n_bins is None else bound.binned(n_bins)).at(scores)
+    assert here.sample(1001) is None
+    rows, _ = here.sample(1000)
+    assert 0 < rows.size < 3000
+
+
 def test_small_samples_and_narrow_windows_are_not_thinned():
     y, scores = np.arange(40_000) % 4 == 0, np.zeros(40_000)
     assert PairwiseHinge().bind(y).at(scores).sample(20_000) is None
