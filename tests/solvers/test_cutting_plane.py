@@ -12,8 +12,8 @@ from rocmax.losses import PartialAUCHinge, PartialAUCStructural, PartialAUCTight
 from rocmax.losses.base import BoundLoss
 from rocmax.operators import as_operator
 from rocmax.penalties import L2Ball, SquaredL2
-from rocmax.solvers import CCCP, CuttingPlane, SmoothedNewton
-from rocmax.solvers.cutting_plane import _on_support, minimize_on_simplex
+from rocmax.solvers import CCCP, CuttingPlane, SmoothedNewton, cutting_plane
+from rocmax.solvers.cutting_plane import minimize_on_simplex
 
 
 def tiny(seed, weighted=False):
@@ -229,7 +229,7 @@ def test_the_small_program_ends_on_a_system_that_stays_singular():
 
 
 def test_where_even_a_ridge_underflows_the_weights_are_equal_and_feasible():
-    found = _on_support(np.zeros((3, 3)), np.full(3, 1e-310), np.arange(3), 0.0)
+    found = cutting_plane._on_support(np.zeros((3, 3)), np.full(3, 1e-310), np.arange(3), 0.0)
     np.testing.assert_allclose(found, 1 / 3)
 
 
