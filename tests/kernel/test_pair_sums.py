@@ -75,6 +75,19 @@ def test_multipliers_that_move_are_the_slope_times_what_rows_lack_of_their_goal(
         np.testing.assert_allclose(found, expected, atol=1e-11)
 
 
+@pytest.mark.parametrize("width", [0.5, 0.8, 2.0])
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_the_rows_that_move_are_those_of_pairs_with_a_multiplier_between_zero_and_one(width, seed):
+    positive, weight, scores = sample(seed, ties=True)
+    t = 1.0 - (scores[positive][:, None] - scores[~positive])
+    free = (t > 0) & (t < width)
+    moves = np.zeros(positive.size, dtype=bool)
+    moves[positive], moves[~positive] = free.any(axis=1), free.any(axis=0)
+    for pairs in (SortedPairs(positive, weight), all_pairs(positive, weight, 1.0)):
+        np.testing.assert_array_equal(pairs.moving(scores, width), np.flatnonzero(moves))
+
+
 def test_anchored_multipliers_start_from_the_old_ones():
     positive, weight, scores = sample(3)
     pairs = all_pairs(positive, weight, 1.0)

@@ -39,6 +39,16 @@ def test_shift_and_scale_do_not_matter():
         np.testing.assert_allclose(scale * other_gradient, gradient, rtol=1e-5, atol=1e-10)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_base_loss_is_that_of_scores_with_mean_zero_and_variance_one(weighted):
+    loss, _, rng = anchored(strength=0.0, weighted=weighted)
+    y, weight, scores = np.arange(60) % 3 == 0, loss.weight, 3 * rng.standard_normal(60) + 1
+    mean = np.average(scores, weights=weight)
+    standard = (scores - mean) / np.sqrt(np.average((scores - mean) ** 2, weights=weight))
+    base = PartialAUCRamp(0.0, 0.5, width=0.5, margin=0.0).bind(y, weight)
+    assert loss.value_and_gradient(scores)[0] == pytest.approx(base.value_and_gradient(standard)[0], rel=1e-12)
+
+
 def test_the_penalty_is_one_minus_the_correlation():
     loss, anchor, rng = anchored(strength=2.0)
     free, *_ = anchored(strength=0.0)
@@ -66,6 +76,16 @@ def test_a_thinned_loss_is_close_to_the_whole():
         assert (np.diff(rows) > 0).all()
         ratio = small.value_and_gradient(scores[rows])[0] / whole.value_and_gradient(scores)[0]
         assert ratio == pytest.approx(1.0, abs=0.05)
+
+
+@pytest.mark.parametrize("n_bins", [None, 64])
+def test_a_sample_is_taken_of_at_least_three_times_as_many_rows(n_bins):
+    scores = np.random.default_rng(0).standard_normal(3000)
+    bound = PairwiseHinge().bind(np.arange(3000) % 3 == 0)
+    here = (bound if n_bins is None else bound.binned(n_bins)).at(scores)
+    assert here.sample(1001) is None
+    rows, _ = here.sample(1000)
+    assert 0 < rows.size < 3000
 
 
 def test_small_samples_and_narrow_windows_are_not_thinned():

@@ -267,3 +267,14 @@ def test_copies_of_rows_are_repeated_rows():
     found, _ = loss.bind(y, weight).binned(64).restrict(rows, copies).value_and_gradient(scores[rows])
     expected, _ = loss.bind(y[every], weight[every]).value_and_gradient(scores[every])
     assert found == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("loss", [PairwiseHinge(), PartialAUCTight(0.0, 0.3)], ids=["auc", "window"])
+def test_the_curvature_is_that_of_the_exact_loss(loss):
+    y, weight, scores = generic_sample(np.random.default_rng(0), 40, 90, weighted=True)
+    exact = loss.bind(y, weight)
+    for found, expected in zip(
+        exact.binned(64).curvature(scores, 200, 0.3), exact.curvature(scores, 200, 0.3), strict=True
+    ):
+        assert found.size > 0
+        np.testing.assert_array_equal(found, expected)

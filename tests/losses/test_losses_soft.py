@@ -109,6 +109,14 @@ def test_precision_is_that_of_loops_where_the_top_is_full(sample, k):
     assert value == pytest.approx(1 - tp / size, abs=1e-9)
 
 
+@pytest.mark.parametrize("width", [0.5, 2.0])
+def test_of_thresholds_with_a_full_top_the_highest_is_chosen(width):
+    bound = SoftPrecision(2, width).bind([1, 0, 1, 0])
+    bound.value_and_gradient([30.0, 20.0, 10.0, 0.0])
+    # Half a width below the second row, its whole weight is above the threshold; so it is down to the third row.
+    assert bound.threshold == pytest.approx(20.0 - width / 2, abs=1e-9)
+
+
 @every_measure
 @given(sample=distinct_samples())
 @law

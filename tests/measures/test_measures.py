@@ -20,7 +20,7 @@ from sklearn.model_selection import GridSearchCV
 import rocmax
 from rocmax import FollowTheLeaderClassifier, MiniBatchClassifier, measures, metrics
 from rocmax.losses import Contingency, FreeShift, SoftMeasure
-from rocmax.measures import Measure, best_measure, find_measure, measure_names, pick_measure
+from rocmax.measures import Measure, PartialAUCMeasure, best_measure, find_measure, measure_names, pick_measure
 from rocmax.metrics.curve import rank_labels
 from rocmax.metrics.scores import METRICS, Metric
 from rocmax.tables.options import MEASURES
@@ -272,6 +272,21 @@ def test_every_measure_serves_scorers_intervals_and_comparisons(measure, payment
     scored = rocmax.compare({"logistic": model}, X, y, scoring=metrics.make_scorer(measure), n_splits=2)
     assert table["scores"].tolist() == scored["scores"].tolist()
     assert measure.title
+
+
+@pytest.mark.parametrize(
+    ("limits", "title"),
+    [
+        ({}, "partial AUC, FPR 0 to 1"),
+        ({"max_fpr": 0.1}, "partial AUC, FPR 0 to 0.1"),
+        ({"min_tpr": 0.8}, "partial AUC, TPR >= 0.8"),
+        ({"min_fpr": 0.2, "min_tpr": 0.8}, "partial AUC, TPR >= 0.8, FPR 0.2 to 1"),
+        ({"definition": "count", "normalize": False}, "partial AUC, FPR 0 to 1, count of pairs, not normalized"),
+        ({"max_fpr": 0.1, "standardize": True}, "standardized partial AUC, FPR 0 to 0.1"),
+    ],
+)
+def test_the_title_names_the_limits(limits, title):
+    assert PartialAUCMeasure(**limits).title == title
 
 
 def test_a_comparison_takes_a_name(payments):

@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from helpers.report_entries import entries
 from rocmax.metrics import delong_interval, delong_test
-from rocmax.metrics.uncertainty import RULES, holds_enough
+from rocmax.metrics.uncertainty import RULES, estimate_measures, estimate_with_delong, holds_enough
 from rocmax.report import render
 
 SHIFT = 1.3
@@ -58,3 +58,16 @@ def test_a_report_leaves_delong_out_of_a_thin_window(n_rows, shown):
     page = render(*entries(n_rows=n_rows))
     assert bool(re.search(r"partial AUC.*DeLong", page)) == shown
     assert re.search(r"partial AUC.*bootstrap", page)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("n_positive", [1, 2, 3])
+def test_only_a_class_with_one_row_keeps_the_interval_of_the_bootstrap(n_positive):
+    y = np.arange(40) < n_positive
+    scores = np.random.default_rng(1).standard_normal(40) + y
+    measures, options = [("roc_auc", {}), ("break_even_point", {})], {"n_resamples": 50, "random_state": 0}
+    area, other = estimate_with_delong(measures, y, scores, **options)
+    kept = estimate_measures(measures, y, scores, **options)
+    expected = (kept[0].low, kept[0].high) if n_positive == 1 else delong_interval(y, scores)
+    assert (area.low, area.high) == pytest.approx(expected, rel=1e-12)
+    assert other == kept[1]

@@ -301,3 +301,13 @@ def test_a_refused_first_block_leaves_the_model_at_its_start():
     model.partial_fit(np.eye(2), ["a", "b"], classes=["a", "b"])
     assert model.classes_.tolist() == ["a", "b"]
     assert model.n_features_in_ == 2
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+def test_only_a_full_covariance_follows_a_rotation_of_the_features(covariance):
+    X, y = make_data(300)
+    rotation = np.linalg.qr(np.random.default_rng(0).standard_normal((12, 12)))[0]
+    model = CBRClassifier(covariance, C=0.1, random_state=0)
+    plain, rotated = model.fit(X, y).coef_, model.fit(X @ rotation, y).coef_ @ rotation.T
+    apart = np.linalg.norm(plain - rotated) / np.linalg.norm(plain)
+    assert apart < 1e-6 if covariance == "full" else apart > 1e-2

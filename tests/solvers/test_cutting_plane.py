@@ -12,7 +12,7 @@ from rocmax.losses import PartialAUCHinge, PartialAUCStructural, PartialAUCTight
 from rocmax.losses.base import BoundLoss
 from rocmax.operators import as_operator
 from rocmax.penalties import L2Ball, SquaredL2
-from rocmax.solvers import CCCP, CuttingPlane, SmoothedNewton
+from rocmax.solvers import CCCP, CuttingPlane, SmoothedNewton, cutting_plane
 from rocmax.solvers.cutting_plane import minimize_on_simplex
 
 
@@ -202,12 +202,35 @@ def test_the_small_program_is_solved(seed, size, rank, rounded, unit):
     assert a @ slope - slope.min() <= 1e-8 * scale
 
 
+@pytest.mark.parametrize(("seed", "rank", "size"), [(10404, 5, 14), (64092, 4, 14)])
+def test_the_small_program_is_solved_if_rounding_decides_on_a_sign(seed, rank, size):
+    """The cut that enters depends on the others, and the solution of the singular system has a negative weight."""
+    rng = np.random.default_rng(seed)
+    rng.integers(2, 6), rng.integers(rank + 3, 16)
+    rows, p = rng.standard_normal((size, rank)), rng.standard_normal(size)
+    rows[:, 0] += 1
+    a = minimize_on_simplex(rows @ rows.T, p, np.eye(size)[0])
+    slope = rows @ (rows.T @ a) - p
+    assert a @ slope - slope.min() <= 1e-12
+
+
+def test_a_weight_that_reaches_zero_in_the_last_step_is_zero():
+    # The smallest value on the line through the two vertices is at (1.5, -0.5).
+    found = minimize_on_simplex(np.eye(2), np.array([2.0, 0.0]), np.array([0.5, 0.5]), 1)
+    np.testing.assert_allclose(found, [1.0, 0.0])
+
+
 def test_the_small_program_ends_on_a_system_that_stays_singular():
     for start in ([0.3, 0.7], [1.0, 0.0]):
         found = minimize_on_simplex(np.zeros((2, 2)), np.zeros(2), np.array(start))
         assert found.sum() == pytest.approx(1.0)
         assert (found >= 0).all()
     np.testing.assert_allclose(minimize_on_simplex(np.zeros((3, 3)), np.zeros(3), np.full(3, 1 / 3)), 1 / 3)
+
+
+def test_where_even_a_ridge_underflows_the_weights_are_equal_and_feasible():
+    found = cutting_plane._on_support(np.zeros((3, 3)), np.full(3, 1e-310), np.arange(3), 0.0)
+    np.testing.assert_allclose(found, 1 / 3)
 
 
 def test_dependent_cuts_do_not_stop_the_quadratic_program():
