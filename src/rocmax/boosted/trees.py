@@ -210,7 +210,8 @@ def check_tree_model(state: Any) -> None:
             raise ValueError(f"{name} of a tree model must be of type {kind.__name__}; got {got.__name__}")
     for name, kind in _ARRAYS.items():
         value = state[name]
-        if type(value) is not np.ndarray or value.ndim != 1 or value.dtype != kind:
+        # joblib loads large arrays as memory maps.
+        if type(value) not in (np.ndarray, np.memmap) or value.ndim != 1 or value.dtype != kind:
             raise ValueError(f"{name} of a tree model must be a one-dimensional array of type {kind.__name__}")
     if state["engine"] not in ("lightgbm", "xgboost"):
         raise ValueError(f"engine must be lightgbm or xgboost; got {state['engine'][:40]!r}")
