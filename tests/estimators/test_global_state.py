@@ -117,13 +117,14 @@ from rocmax import AUCClassifier
 held = threading.Event()
 
 class Slow:
-    # Rows that take a while to be checked
+    # Rows that take a while to be checked, and fail, so that no other library works while the process forks
 
     def __array__(self, dtype=None, copy=None):
         held.set()
         time.sleep(0.2)
-        return np.array([[0.0], [1.0], [2.0], [3.0]])
+        return np.full((4, 1), np.nan)
 
+threading.excepthook = lambda error: None
 threading.Thread(target=AUCClassifier().fit, args=(Slow(), [0, 0, 1, 1])).start()
 held.wait()
 child = os.fork()
