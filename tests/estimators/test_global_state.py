@@ -9,6 +9,7 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import lightgbm  # noqa: F401  # loads its library for threads before the state is taken
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
