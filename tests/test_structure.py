@@ -201,10 +201,9 @@ def test_number_of_files_that_a_fit_runs(fit):
 
 # What tests import
 
-# What no public name shows: the bits of scores, files and signals, the choice among folds, docstrings at import.
+# What no public name shows: the bits of scores, files and signals, docstrings at import.
 PRIVATE_MODULES_IN_TESTS = {
     "estimators/test_score_ties.py": {"rocmax._rounding"},
-    "linear/test_partial_auc_cv.py": {"rocmax._folds"},
     "test_output_files.py": {"rocmax._files"},
     "test_parameter_docs.py": {"rocmax._docstrings"},
     "test_rounding.py": {"rocmax._rounding"},

@@ -171,27 +171,11 @@ def _check_groups(splits: list[Split], groups: NDArray[Any], source: str) -> Non
             )
 
 
-# Comparisons over the folds. Candidates are good or bad on the same folds, so the standard error is that of the paired
-# differences: it says whether a difference could be noise.
+# Comparisons over the folds. Candidates are good or bad on the same folds, so the standard error of their paired
+# differences says whether one could be noise.
 
 
 def standard_error(values: Array) -> Any:
     """Return the standard error of the mean over the first axis, the folds; 0 for a single fold."""
     n_folds = len(values)
     return values.std(axis=0, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.zeros(values.shape[1:])
-
-
-def is_behind(scores: Array, best: Array, errors: float) -> Any:
-    """Return whether the means of scores (folds, candidates) are below a mean by more than some standard errors."""
-    gap = (best if scores.ndim == 1 else best[:, np.newaxis]) - scores
-    return gap.mean(axis=0) > errors * standard_error(gap)
-
-
-def close_to_best(scores: Array, errors: float = 1.0) -> NDArray[np.intp]:
-    """Return the candidates (columns) whose mean is within some standard errors of the best mean.
-
-    With one standard error, the first of them is the choice of Breiman et al. (1984, section 3.4.3) if the simplest
-    candidate is the first column.
-    """
-    best = int(np.argmax(scores.mean(axis=0)))
-    return np.flatnonzero(~is_behind(scores, scores[:, best], errors))

@@ -8,7 +8,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from rocmax import PartialAUCClassifier, PartialAUCClassifierCV
-from rocmax._folds import close_to_best
 from rocmax.linear.partial_auc import Fold
 from rocmax.metrics import partial_auc_score
 
@@ -21,21 +20,6 @@ def sample(seed=0, n=600, d=4):
     X[:, 0] += 1.2 * y
     X[:, 1] += np.where((y == 0) & (rng.random(n) < 0.1), 3.0, 0.0)
     return X, y
-
-
-def test_candidates_within_one_standard_error_of_the_best_are_kept():
-    low, best, middle = np.zeros(10), np.ones(10), np.full(10, 0.5)
-    assert close_to_best(np.column_stack([low, best, middle])).tolist() == [1]
-    noise = np.resize([3.0, -2.9], 10)
-    assert close_to_best(np.column_stack([low, low + 0.05 + noise])).tolist() == [0, 1]
-    assert close_to_best(np.column_stack([low, best + 0.01 * noise])).tolist() == [1]
-    assert close_to_best(np.array([[0.1, 0.3, 0.2]])).tolist() == [1]
-
-
-def test_the_error_is_that_of_the_paired_difference():
-    rng = np.random.default_rng(0)
-    level = rng.normal(size=(10, 1))  # folds differ a lot, models hardly
-    assert close_to_best(level + np.array([[0.0, 0.1, 0.1]])).tolist() == [1, 2]
 
 
 def test_what_is_kept_agrees_with_the_scores():

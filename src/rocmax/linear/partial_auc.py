@@ -385,7 +385,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
 
     With another loss, :class:`PartialAUCClassifier` is fitted for each ``C`` on the training part of each fold. The
     value of ``C`` with the best mean partial AUC on the held-out rows is selected, and its models of all folds are
-    averaged, also with unit standard deviation. There is no refit on all rows, so with a single split the fitted model
+    averaged, scaled to unit standard deviation. There is no refit on all rows, so with a single split the fitted model
     of the selected ``C`` is kept. With ``solver="cutting_plane"`` and a single split, this is how Narasimhan and
     Agarwal (2017) tune ``C``, from :math:`10^{-5}` to :math:`10^4`; they do not state whether they refit.
 

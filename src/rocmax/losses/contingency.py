@@ -152,7 +152,7 @@ class _Search:
         j, gain_f = self._along(self._negatives, cells[2:], plane.fp_slope)
         bound = plane.level + gain_t - plane.tp_slope * t[0] + gain_f - plane.fp_slope * f[0]
         bound -= (self._positives.total[-1] + self._shift * self._m) / self._m
-        # The plane is close to the error, so its maximiser is a good candidate.
+        # The plane is close to the error, so its maximizer is a good candidate.
         self._consider(i, j)
         cells = cells[:, bound > self.best.value + self._rounding]
         final = (cells[1] - cells[0] <= 1) & (cells[3] - cells[2] <= 1)
@@ -259,7 +259,7 @@ class ContingencyLoss(Loss):
         raise TypeError(f"{type(self).__name__} does not implement the rise of the error")
 
     def inside(self, tp: Array, f1: Array, f2: Array, slope: Array, m: float) -> Array | None:
-        """Return the maximiser in ``[f1, f2]`` of one minus the measure plus ``slope * fp``; None if it is an end."""
+        """Return the maximizer in ``[f1, f2]`` of one minus the measure plus ``slope * fp``; None if it is an end."""
         return None
 
     def bind(self, y: ArrayLike, sample_weight: ArrayLike | None = None) -> BoundContingency:

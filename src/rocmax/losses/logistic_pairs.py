@@ -257,7 +257,7 @@ class WindowPairs(Loss):
 
     Notes
     -----
-    The loss is continuous, also where two negatives exchange their ranks. Between such points the weights are constant
+    The loss is continuous, even where two negatives exchange their ranks. Between such points the weights are constant
     and the gradient is exact; at a tie it is a subgradient or a generalized gradient. For a convex surrogate and
     ``min_fpr=0`` the loss is convex: the weights do not increase with the rank, so it is a maximum over assignments of
     the weights to the negatives. With ``min_fpr > 0`` it is a difference of two such losses, which

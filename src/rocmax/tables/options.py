@@ -69,7 +69,7 @@ class Limits:
     min_fpr : float, default=0.0
         Lower end of the window of false-positive rates.
     min_tpr : float, default=0.0
-        Required true-positive rate; 0 for no limit. The threshold then reaches it, also with a limit on the
+        Required true-positive rate; 0 for no limit. The threshold then reaches it, even with a limit on the
         false-positive rate, in which case the model is fitted to the corner of both.
     measure : str, default=None
         Measure to tune for and to report: "roc_auc", "partial_auc", "two_way_partial_auc" (the partial AUC with both
