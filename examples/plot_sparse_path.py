@@ -12,7 +12,8 @@ fits models for the partial AUC with a bound on a norm of the weights, from zero
 import matplotlib.pyplot as plt
 import numpy as np
 
-from rocmax import PartialAUCPathDisplay, partial_auc_path
+from rocmax import partial_auc_path
+from rocmax.displays import PartialAUCPathDisplay
 
 GROUPS = np.arange(60) // 5
 

@@ -185,7 +185,7 @@ def _no_path(refinement: Any, start: Any, Cs: Any) -> list[Any]:
 
 
 NEWTON, RUN, REFINE = "rocmax.solvers.smoothed_newton:", "rocmax.solvers.certified:", "rocmax.linear.refine:"
-PARTIAL, CARRIED = "rocmax.linear.partial_auc:", "rocmax.losses.carried_cuts:"
+PARTIAL, CARRIED = "rocmax.linear.partial_auc:", "rocmax.losses.contingency:"
 SOLVER, DEFAULT, CV, BOTH = ("solver",), ("default",), ("cv",), ("default", "cv")
 FOREVER = 10**12
 NONE, NO = property(_nothing), property(_no)

@@ -54,11 +54,11 @@ def steps(module: ModuleType, X: Any, y: np.ndarray) -> dict[str, Callable[[], A
     def pairs() -> None:
         v, u, work = np.zeros(d), np.zeros(d), np.zeros(d)
         run(
-            module.pair_steps, form, first, second, v, u, work, 0, 1.0, 0.0, 0, ALPHA, T0, SKIP, SKIP, 0.0, True
+            module.pair_steps, form, first, second, v, u, work, (0, 1.0, 0.0, 0), (ALPHA, T0, SKIP, SKIP, 0.0, True)
         )  # fmt: skip
 
     def saddle() -> None:
-        run(module.saddle_steps, form, positive, rows, np.zeros(d), np.zeros(d), *state, 1.0 / d, 1.0)
+        run(module.saddle_steps, form, positive, rows, np.zeros(d), np.zeros(d), state, 1.0 / d, 1.0)
 
     return {"PSAM": pairs, "SOLAM": saddle}
 

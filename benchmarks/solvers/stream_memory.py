@@ -129,9 +129,9 @@ def main() -> None:
     args = parser.parse_args()
     header = ["GB read", "rows", "resident, MB", "peak, MB", "s"]
     sections = [
-        f"Batches of {BATCH:,} rows of {N_FEATURES} features in double precision; the model keeps 500 positives, 5,000 "
-        "rows for its threshold, and a batch. Resident memory is that of the whole process, most of which is the "
-        "interpreter with its libraries.",
+        f"Batches of {BATCH:,} rows of {N_FEATURES} features in double precision; the model keeps 500 positives, "
+        "10,000 rows for its threshold, and a batch. Resident memory is that of the whole process, most of which is "
+        "the interpreter with its libraries.",
         f"## Generated stream of {args.gigabytes:g} GB\n\n" + markdown(header, alone(generated, args.gigabytes)),
     ]
     for kind, part in FORMATS.items() if args.file_gigabytes else ():

@@ -21,7 +21,6 @@ from rocmax.losses import WindowPairs
 N_ROWS, N_COLUMNS, N_WARMUP, LIMIT = 1_000_000, 30, 5, 2.0
 LOSSES = {
     "sigmoid, soft tail 0.05 (the default)": None,
-    "logistic, soft tail 0.05": WindowPairs("logistic", max_fpr=0.05, soft_tail=True, scale=2.0),
     "squared hinge, soft tail 0.05": WindowPairs("squared_hinge", max_fpr=0.05, soft_tail=True, scale=2.0),
     "sigmoid, window [0, 0.05]": WindowPairs("sigmoid", max_fpr=0.05, scale=2.0),
 }

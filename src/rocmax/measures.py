@@ -606,7 +606,11 @@ def above_order(scores: Array, positive: Bools, k: int) -> float:
     The midpoint to the next score could lose true positives; a relative distance of 1e-9 is sufficient for rounding
     errors.
     """
-    order = float(np.partition(scores[~positive], k - 1)[k - 1])
+    return just_above(scores, float(np.partition(scores[~positive], k - 1)[k - 1]))
+
+
+def just_above(scores: Array, order: float) -> float:
+    """Return a threshold just above one of the scores, and below the next higher one."""
     rejected, higher = _rejected_and_next(scores, order)
     near = float(np.nextafter(rejected + 1e-9 * abs(rejected), np.inf))
     return near if higher is None else min(near, _between(rejected, higher))
@@ -654,21 +658,21 @@ def best_youden(scores: Array, positive: Bools, weight: Array | None) -> float:
     if near is not None:
         rows, above = near
         part = None if weight is None else weight[rows]
-        values, tp, fp = _cumulated(scores[rows], positive[rows], part)
+        values, tp, fp = cumulated(scores[rows], positive[rows], part)
         found = tp / above.m - fp / above.n + above.difference
         n_accepted = 1 + int(np.flatnonzero(found >= found.max() - DUST)[0])
         if found.max() > 0 and n_accepted < values.size:
-            return _below(values, n_accepted)
+            return below(values, n_accepted)
     return best_measure(scores, positive, weight, lambda tp, fp, m, n: tp / m - fp / n)
 
 
 def best_measure(scores: Array, positive: Bools, weight: Array | None, measure: Rate) -> float:
     """Return the threshold that maximizes ``measure(tp, fp, m, n)``; above all scores if the maximum is 0 or less."""
-    values, tp, fp = _cumulated(scores, positive, weight)
+    values, tp, fp = cumulated(scores, positive, weight)
     found = measure(tp, fp, tp[-1], fp[-1])
     # Of thresholds with equal values up to rounding error, use the highest.
     n_accepted = 1 + int(np.flatnonzero(found >= found.max() - DUST)[0])
-    return _below(values, n_accepted if found.max() > 0 else 0)
+    return below(values, n_accepted if found.max() > 0 else 0)
 
 
 class _Above(NamedTuple):
@@ -704,8 +708,8 @@ def _near_best_youden(scores: Array, positive: Bools, weight: Array | None) -> t
 
 def at_top(scores: Array, positive: Bools, weight: Array | None, size: float) -> float:
     """Return the lowest threshold with at most a given weight of rows above it, but at least one distinct score."""
-    values, tp, fp = _cumulated(scores, positive, weight)
-    return _below(values, max(1, int(np.count_nonzero(tp + fp <= size * (1 + DUST)))))
+    values, tp, fp = cumulated(scores, positive, weight)
+    return below(values, max(1, int(np.count_nonzero(tp + fp <= size * (1 + DUST)))))
 
 
 def _rejected_and_next(scores: Array, cut: float) -> tuple[float, float | None]:
@@ -726,7 +730,7 @@ def _just_below(accepted: float, threshold: float) -> float:
     return min(threshold, float(np.nextafter(accepted, -np.inf)))
 
 
-def _cumulated(scores: Array, positive: Bools, weight: Array | None) -> tuple[Array, Array, Array]:
+def cumulated(scores: Array, positive: Bools, weight: Array | None) -> tuple[Array, Array, Array]:
     """Return distinct scores in descending order, with the weights of positives and negatives at or above each."""
     values, block = np.unique(-join_ties(scores), return_inverse=True)
     weight = np.ones(scores.size) if weight is None else weight
@@ -735,7 +739,7 @@ def _cumulated(scores: Array, positive: Bools, weight: Array | None) -> tuple[Ar
     return -values, tp.astype(np.float64), fp.astype(np.float64)
 
 
-def _below(values: Array, n_accepted: int) -> float:
+def below(values: Array, n_accepted: int) -> float:
     """Return a threshold between the accepted and the rejected scores."""
     if n_accepted == 0:
         return _over(float(values[0]))

@@ -249,18 +249,14 @@ class ElasticNetBall(Ball):
     .. math:: (1-\kappa)\tau^2 + 2\tau = \frac{\kappa S_1 + \frac{1-\kappa}{2} S_2 - \mathrm{radius}}
         {\frac{1}{2} k\kappa^2 + (1-\kappa)\,\mathrm{radius}},
 
-    and an entry is active if ``tau`` is below :math:`|v_i|/\kappa`. The cost is O(d log d), for one sort.
+    and an entry is active if ``tau`` is below :math:`|v_i|/\kappa` (Duchi et al., ICML 2008, for ``l1_ratio=1``). The
+    cost is O(d log d), for one sort.
 
     Parameters
     ----------
     radius
     l1_ratio : float, default=0.5
         The share :math:`\kappa` of the L1 norm, from 0 (an L2 ball of radius ``sqrt(2 radius)``) to 1 (an L1 ball).
-
-    References
-    ----------
-    Duchi, Shalev-Shwartz, Singer and Chandra, "Efficient projections onto the l1-ball for learning in high dimensions",
-    ICML 2008 (for ``l1_ratio=1``).
 
     Examples
     --------
@@ -354,24 +350,18 @@ class L1Ball(ElasticNetBall):
 class GroupBall(Ball):
     r"""Group-norm constraint, :math:`\sum_p |w_p|_2 \le \mathrm{radius}`.
 
-    The norms of the groups are projected onto the L1 ball, and each group is rescaled to its new norm. Narasimhan and
-    Agarwal (KDD 2013) bound the square, :math:`(\sum_p |w_p|_2)^2 \le \lambda`: ``radius`` is :math:`\sqrt\lambda`.
+    The norms of the groups are projected onto the L1 ball, and each group is rescaled to its new norm (van den Berg et
+    al., 2008). Narasimhan and Agarwal (KDD 2013) bound the square, :math:`(\sum_p |w_p|_2)^2 \le \lambda`: ``radius``
+    is :math:`\sqrt\lambda`.
 
     Parameters
     ----------
     radius
     groups : array-like of shape (n_features,), or list of array-likes of int
-        One label per feature (numbers or words), or one array of feature indices per group. The indices must name every
-        feature once.
+        As in :func:`group_labels`.
     n_features : int, default=None
         Number of features. With None, the groups are validated when :meth:`for_features` is called, as estimators do in
         ``fit``; the constraint cannot be used before that.
-
-    References
-    ----------
-    van den Berg, Schmidt, Friedlander and Murphy, "Group sparsity via linear-time projection", 2008.
-    Narasimhan and Agarwal, "SVM_pAUC^tight: a new support vector method for optimizing partial AUC based on a tight
-    convex upper bound", KDD 2013, section 6.
 
     Examples
     --------

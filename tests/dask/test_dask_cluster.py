@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import tracemalloc
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -25,12 +24,10 @@ from rocmax.dask import (  # noqa: E402
     DaskAUCClassifier,
     DaskPartialAUCClassifier,
     partial_auc_score,
-    partial_fit,
     roc_auc_score,
     tpr_at_fpr,
 )
-from rocmax.dask import metrics as measures  # noqa: E402
-from rocmax.dask.cluster import Cluster, DaskShards  # noqa: E402
+from rocmax.dask.cluster import DaskShards  # noqa: E402
 from rocmax.sharded.shard import Shard  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("dask")]
@@ -81,7 +78,7 @@ def test_chunkings_weights_sparse_chunks_and_frames(client, rows):
     found = []
     for chunks in ((y.size, 6), (400, 3)):
         collections = (da.from_array(a, chunks=chunks[: a.ndim]) for a in arrays)
-        found.append(DaskAUCClassifier(client=client).fit(*collections).objective_)
+        found.append(DaskAUCClassifier().fit(*collections).objective_)
     as_sparse = da.from_array(arrays[0], chunks=(2500, 6)).map_blocks(sparse.csr_matrix)
     labels, weights = (da.from_array(a, chunks=2500) for a in arrays[1:])
     found.append(DaskAUCClassifier().fit(as_sparse, labels, weights).objective_)
@@ -118,26 +115,17 @@ def test_the_label_of_the_positives(client, rows):
     assert model.score(*collections) > 0.3
 
 
-def test_a_client_that_is_not_the_current_one(cluster, rows):
+def test_a_client_that_is_not_the_default_one(cluster, rows):
     X, y = rows
     collections = da.from_array(X, chunks=(2000, 6)), da.from_array(y, chunks=2000)
-    with distributed.Client(cluster, set_as_default=False) as client:
-        model = DaskAUCClassifier(client=client).fit(*collections)
+    with distributed.Client(cluster, set_as_default=False) as client, client.as_current():
+        model = DaskAUCClassifier().fit(*collections)
         assert model.score(*collections) == pytest.approx(model.to_local().score(X, y), abs=1e-9)
-        with config_context(enable_metadata_routing=True):
-            copied = clone(DaskPartialAUCClassifier(max_fpr=0.3, client=client).set_fit_request(sample_weight=True))
-        assert copied.client is client
-        assert copied.max_fpr == 0.3
-        assert copied.get_metadata_routing().fit.requests == {"sample_weight": True}
-        pickled = pickle.loads(pickle.dumps(model))
-    assert pickled.client is None
-    np.testing.assert_array_equal(pickled.predict(X), model.to_local().predict(X))
-
-
-def test_the_client_must_be_one(files):
-    model = DaskAUCClassifier(client="tcp://localhost:8786")
-    with pytest.raises(TypeError, match=r"client must be a distributed.Client or None; got 'tcp://localhost:8786'"):
-        model.fit(*files)
+    with config_context(enable_metadata_routing=True):
+        copied = clone(DaskPartialAUCClassifier(max_fpr=0.3).set_fit_request(sample_weight=True))
+    assert copied.max_fpr == 0.3
+    assert copied.get_metadata_routing().fit.requests["sample_weight"] is True
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.to_local().predict(X))
 
 
 def test_integers_and_parameters_that_are_not_changed(client):
@@ -171,7 +159,7 @@ def test_memory_of_the_driver_and_bytes_per_round_do_not_depend_on_the_rows(clie
         X, y = generated(n)
         largest.append({})
         tracemalloc.start()
-        DaskAUCClassifier(tol=0.05, sample_rows=2000, max_iter=5).fit(X, y)
+        DaskAUCClassifier(tol=0.05, max_iter=5).fit(X, y)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     print("bytes per round:", largest)
@@ -185,42 +173,34 @@ def test_memory_of_the_driver_and_bytes_per_round_do_not_depend_on_the_rows(clie
         assert max(sizes.get(method, 0) for sizes in largest) < 2.2 * size + 1e4, method
 
 
-def test_measures_and_streams_on_the_cluster(client, rows, files):
+def test_measures_on_the_cluster(client, rows, files):
     X, y = rows
     parts = files[1], files[0][:, 0]
     assert roc_auc_score(*parts).value == pytest.approx(rocmax.metrics.partial_auc_score(y, X[:, 0]), abs=1e-12)
-    found = partial_auc_score(*parts, max_fpr=0.1, exact=False)
+    found = partial_auc_score(*parts, max_fpr=0.1, n_bins=2000)
     assert abs(found.value - rocmax.metrics.partial_auc_score(y, X[:, 0], max_fpr=0.1)) <= found.error < 0.01
     found = tpr_at_fpr(*parts, max_fpr=0.1)
     assert found.value == pytest.approx(rocmax.metrics.tpr_at_fpr(y, X[:, 0], max_fpr=0.1), abs=1e-12)
     lost = da.from_delayed(dask.delayed(np.load)("no such file.npy"), (1200,), float)
-    with pytest.raises(DataError, match=r"partition 1 cannot be read: FileNotFoundError.*no such file"):
+    with pytest.raises(FileNotFoundError, match="no such file"):
         roc_auc_score(files[1].blocks[:2], da.concatenate([parts[1].blocks[0], lost]))
-    model = rocmax.PSAMClassifier(random_state=0)
-    streamed = partial_fit(model, *files, [False, True])
-    for part in np.array_split(np.arange(y.size), 5):
-        model.partial_fit(X[part], y[part], classes=[False, True])
-    np.testing.assert_array_equal(streamed.coef_, model.coef_)
-    with pytest.raises(DataError, match=r"partition 0: .*NaN"):
-        partial_fit(rocmax.PSAMClassifier(), files[0] * np.nan, files[1], [False, True])
 
 
 def test_bytes_that_measures_fetch_do_not_depend_on_the_rows(client, monkeypatch):
-    gather, fetched = Cluster.gather, []
+    compute, fetched = dask.compute, []
 
-    def measured(self, futures):
-        answer = gather(self, futures)
-        fetched[-1] = max(fetched[-1], len(pickle.dumps(answer)))
+    def measured(*values):
+        answer = compute(*values)
+        fetched.append(len(pickle.dumps(answer)))
         return answer
 
-    monkeypatch.setattr(Cluster, "gather", measured)
-    monkeypatch.setattr(measures, "RULES", replace(measures.RULES, fetched=20_000))
+    monkeypatch.setattr(dask, "compute", measured)
     for n in (10**5, 10**6):
         X, y = generated(n)
-        fetched.append(0)
-        tpr_at_fpr(y, X[:, 0], max_fpr=0.1)
-        partial_auc_score(y, X[:, 0], max_fpr=0.01)
-    assert max(fetched) < 1.1 * 5 * 8 * 2 * 8192
+        tpr_at_fpr(y, X[:, 0], max_fpr=0.1, n_bins=10_000)
+        partial_auc_score(y, X[:, 0], max_fpr=0.01, n_bins=10_000)
+    assert len(fetched) == 4
+    assert max(fetched) < 1.1 * 4 * 8 * 10_000
 
 
 def test_bad_partitions_are_named(client, rows):
@@ -289,7 +269,7 @@ def test_without_a_client(files, monkeypatch):
         raise ValueError("No clients found")
 
     monkeypatch.setattr(distributed, "default_client", missing)
-    with pytest.raises(ValueError, match=r"client must be a distributed.Client"):
+    with pytest.raises(ValueError, match=r"a distributed.Client must have been created"):
         DaskAUCClassifier().fit(*files)
 
 

@@ -14,6 +14,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from rocmax import data
 from rocmax.data import DataError, Reading, read_columns, read_table
+from rocmax.data.read import TableSource
 
 MIXED = 'age,city,paid,when,label\n31,Lyon,true,2024-01-05,ok\n,"Aix, Sud",false,2024-02-01,fraud\n2.5,,,,ok\n'
 
@@ -62,7 +63,7 @@ def test_marks_for_missing_values_may_have_spaces_around_them(tmp_path):
     X = read_table(tmp_path / "a.csv", target="label", types={"sum": "parsed"}, reading=Reading(na=["?", "0"])).X
     np.testing.assert_array_equal(X["sum"], [np.nan, 5, 0, np.nan, 7])
     frame = pd.DataFrame({"city": ["NA", " NA", "?"], "sum": [-0.0, 0.0, 1.0]})
-    X = data.TableSource(frame, Reading(na=["?", "0"])).read().X
+    X = TableSource(frame, Reading(na=["?", "0"])).read().X
     assert X["city"].isna().tolist() == [False, False, True]  # Namibia
     assert X["sum"].isna().tolist() == [True, True, False]
 

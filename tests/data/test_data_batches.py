@@ -16,7 +16,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from rocmax.data import DataError, iter_batches, read_table
 from rocmax.data import read as readers
-from rocmax.data.read import find_source, rebatch
+from rocmax.data.read import find_source, rebatch, shuffled
 
 N_ROWS = 2500
 
@@ -86,9 +86,8 @@ def test_every_row_comes_once_and_none_comes_before_its_buffer(sizes, batch_size
     stops = np.cumsum([0, *sizes])
     frames = [(pd.DataFrame({"row": np.arange(a, b)}), np.arange(a, b)) for a, b in pairwise(stops)]
     buffer_size = None if extra is None else batch_size + extra
-    batches = list(
-        rebatch(iter(frames), batch_size, buffer_size, None if buffer_size is None else np.random.default_rng(seed))
-    )
+    chunks = iter(frames) if extra is None else shuffled(iter(frames), buffer_size, np.random.default_rng(seed))
+    batches = list(rebatch(chunks, batch_size))
     rows = np.concatenate([X["row"].to_numpy() for X, _ in batches]) if batches else np.array([])
     assert sorted(rows.tolist()) == list(range(stops[-1]))
     assert all(X["row"].tolist() == y.tolist() for X, y in batches)

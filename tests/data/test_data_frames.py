@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocmax.data import DataError, TableSource, iter_batches, read_columns, read_table
+from rocmax.data import DataError, iter_batches, read_columns, read_table
 from rocmax.data import read as readers
+from rocmax.data.read import TableSource
 
 FRAME = pd.DataFrame(
     {

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from rocmax import AUCClassifier
-from rocmax.data import DataError, Reading, RowStore, TableSource, read_columns, read_table
+from rocmax.data import DataError, Reading, RowStore, read_columns, read_table
+from rocmax.data.read import TableSource
 
 openpyxl = pytest.importorskip("openpyxl")
 
@@ -104,12 +105,12 @@ def test_files_of_one_table_may_be_written_in_different_ways(tmp_path):
 def test_a_row_store_takes_the_encoding_that_its_error_names(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(b"x,city\n" + b"1.0,Bonn\n" * (1 << 19) + b"2.0,K\xf6ln\n")
-    with pytest.raises(DataError, match=r"byte 0xf6 is not UTF-8; .* encoding=\.\.\."):
+    with pytest.raises(DataError, match=r"byte 0xf6 is not UTF-8; .* reading=Reading\(encoding=\.\.\.\)"):
         RowStore.from_files(path, target="city")
-    with RowStore.from_files(path, target="city", encoding="latin-1") as store:
+    with RowStore.from_files(path, target="city", reading=Reading(encoding="latin-1")) as store:
         assert store.shape == ((1 << 19) + 1, 1)
     path.write_bytes(b"x,city\n" + b"1,Bonn\n2,K\xf6ln\n" * 20)
-    model = AUCClassifier(pos_label="Köln").fit_files(path, target="city", encoding="latin-1")
+    model = AUCClassifier(pos_label="Köln").fit_files(path, target="city", reading=Reading(encoding="latin-1"))
     assert model.classes_.tolist() == ["Bonn", "Köln"]
 
 

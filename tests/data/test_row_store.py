@@ -142,9 +142,9 @@ def test_rows_without_a_label(tmp_path, ending):
     else:
         table = frame().assign(label=np.where(lacking, None, frame()["label"]))
         table.to_csv(path, index=False) if ending == "csv" else table.to_parquet(path)
-    with pytest.raises(DataError, match=r"label in each row; got 8 .*; to leave these rows out: skip_unlabeled=True"):
+    with pytest.raises(DataError, match=r"label in each row; got 8 .*out: reading=Reading\(skip_unlabeled=True\)"):
         RowStore.from_files(path, **options)
-    with RowStore.from_files(path, **options, skip_unlabeled=True, max_memory=1000) as store:
+    with RowStore.from_files(path, **options, reading=Reading(skip_unlabeled=True), max_memory=1000) as store:
         np.testing.assert_allclose(dense(store), X[~lacking], rtol=1e-12)
         np.testing.assert_array_equal(store.codes, Y[~lacking])
     # The parameter of the message exists wherever the message does.
@@ -164,7 +164,7 @@ def test_no_labels_at_all(tmp_path, ending):
     else:
         frame().assign(label=None).to_csv(path, index=False)
     with pytest.raises(DataError, match=r"must have rows with a label; got none"):
-        RowStore.from_files(path, **options, skip_unlabeled=True)
+        RowStore.from_files(path, **options, reading=Reading(skip_unlabeled=True))
     with pytest.raises(DataError, match=r"rows.* must have labels( in column 'label')?; got none"):
         read_table(path, **options, reading=Reading(skip_unlabeled=True))
 
@@ -186,16 +186,14 @@ def test_bad_files(tmp_path):
     named, good = {"target": "label"}, tmp_path / "a.csv"
     every = [
         ([good], {}, "target must be the name of the column with the labels"),
-        (tmp_path / "*.parquet", named, "files must name at least one file"),
-        ([good, tmp_path / "b.csv"], named, r"b.csv must have the columns of the first"),
+        (tmp_path / "*.parquet", named, r"no file matches .*\*.parquet"),
+        ([good, tmp_path / "b.csv"], named, r"b.csv must have the columns of .*a.csv; got no column 'c'"),
         (tmp_path / "c.csv", named, r"column 'a' must contain numbers"),
         (good, named | {"max_memory": "lots"}, "max_memory must be a number of bytes"),
         (good, named | {"columns": []}, r"columns must name at least one feature of .*a.csv; got \[\]"),
         (good, named | {"columns": ["label"]}, r"columns must name at least one feature"),
         (good, named | {"columns": ["a", "b", "a"]}, "columns must be distinct; got 'a' more than once"),
         (good, {"target": "w", "weight": "w"}, "weight must be another column than target; got 'w' for both"),
-        (good, named | {"skip_unlabeled": "no"}, "skip_unlabeled must be True or False; got 'no'"),
-        (good, named | {"zero_based": None}, "zero_based must be True or False; got None"),
         (tmp_path / "e.svm", {"columns": ["a"]}, r"e.svm is an svmlight file, which has no column names; got columns"),
         (good, named | {"columns": "a"}, r"columns must be a list of names; got the text 'a'. For one column: \['a'\]"),
         (tmp_path / "X.npy", {}, r"X.npy has no labels. .* pass a RowStore: fit_files\(RowStore\(X, y\)\)"),
@@ -216,10 +214,14 @@ def test_bad_values_in_files(tmp_path):
     frame().assign(w=np.where(at, -1.0, WEIGHT)).to_parquet(tmp_path / "c.parquet")
     frame().assign(label=Y.astype(int)).to_csv(tmp_path / "d.csv", index=False)
     (tmp_path / "e.svm").write_text("0 1:1\n1 1:2 3:nan\n")
-    named, good = {"target": "label"}, tmp_path / "a.csv"
+    named, good, labeled = {"target": "label"}, tmp_path / "a.csv", Reading(skip_unlabeled=True)
     every = [
         ([good, tmp_path / "b.csv"], named, r"b.csv: column 'c' must contain finite numbers; got nan in row 17\."),
-        (tmp_path / "b.csv", named | {"skip_unlabeled": True}, r"got nan in row 17 of those with a label\."),
+        (
+            tmp_path / "b.csv",
+            named | {"reading": labeled},
+            r"got nan in row 17 of those with a label\.",
+        ),
         (tmp_path / "c.parquet", named | {"weight": "w"}, r"c.parquet: column 'w' must be .*>= 0; got -1.0 in row 17"),
         ([good, tmp_path / "d.csv"], named, r"d.csv must have labels of one type, numbers or text; got \w+ and str"),
         (tmp_path / "e.svm", {}, r"e.svm: column 2 must contain finite numbers; got nan in row 1\."),

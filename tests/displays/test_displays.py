@@ -10,17 +10,16 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_curve
-from sklearn.model_selection import cross_validate
 from sklearn.naive_bayes import GaussianNB
 
 from rocmax import (
     AUCClassifier,
-    ConvergenceDisplay,
     PartialAUCClassifier,
-    PartialAUCPathDisplay,
+    PartialAUCPath,
     PartialROCDisplay,
     metrics,
 )
+from rocmax.displays import ConvergenceDisplay, PartialAUCPathDisplay
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -86,7 +85,7 @@ def test_several_models_a_given_axis_and_no_bands(problem):
     assert all(curve.low.size == 0 for curve in display.curves)
     colors = {line.get_color() for line in display.lines_}
     assert len(colors) == 2
-    assert PartialROCDisplay(display.curves, max_fpr=0.9).plot(inset=True, scale="log").inset_.get_xscale() == "log"
+    assert PartialROCDisplay(display.curves, max_fpr=0.9).plot(inset=True).inset_.get_xlim() == (0, 0.9)
 
 
 def test_the_corner_is_shaded_and_enlarged(problem):
@@ -108,26 +107,8 @@ def test_the_corner_is_shaded_and_enlarged(problem):
     model = LogisticRegression().fit(X, y)
     same = PartialROCDisplay.from_estimator(model, X, y, min_tpr=0.8, **options)
     assert (same.min_tpr, same.max_fpr) == (0.8, 1.0)
-    results = cross_validate(model, X, y, cv=3, return_estimator=True, return_indices=True)
-    folds = PartialROCDisplay.from_cv_results(results, X, y, min_tpr=0.8, max_fpr=0.3, pos_label="fraud")
-    assert folds.min_tpr == 0.8
     with pytest.raises(ValueError, match="min_tpr must be at least 0 and below 1; got 1"):
         PartialROCDisplay.from_predictions(y, scores, min_tpr=1.0, **options)
-
-
-def test_folds(problem):
-    X, y = problem
-    results = cross_validate(LogisticRegression(), X, y, cv=4, return_estimator=True, return_indices=True)
-    display = PartialROCDisplay.from_cv_results(results, X, y, max_fpr=0.2, pos_label="fraud")
-    (curve,) = display.curves
-    heights = []
-    for model, test in zip(results["estimator"], results["indices"]["test"], strict=True):
-        scores = -model.decision_function(X[test])
-        heights.append(metrics.tpr_at_fpr(y[test], scores, max_fpr=0.5, pos_label="fraud"))
-    place = np.searchsorted(curve.fpr, 0.5)
-    assert curve.tpr[place] == pytest.approx(np.mean(heights), abs=0.02)
-    with pytest.raises(ValueError, match="return_estimator=True"):
-        PartialROCDisplay.from_cv_results({"test_score": []}, X, y)
 
 
 def test_convergence_of_a_fit(problem):
@@ -152,13 +133,16 @@ def test_labels_of_a_path_do_not_touch(radii, most):
     radii = np.append(0.0, radii)
     coefs = np.outer(radii, [1.0, -1.0])
     n_used = np.linspace(0, most, radii.size).astype(int)
-    display = PartialAUCPathDisplay(
-        radii=radii, coefs=coefs, n_used=n_used, partial_auc={"training rows": np.ones(radii.size)}
-    ).plot()
+    same = np.ones(radii.size)
+    path = PartialAUCPath(
+        radii, coefs, n_used, n_used, same, same, same, np.array([0, 1]), "l1", 0.0, 0.1, feature_names=None
+    )
+    display = PartialAUCPathDisplay(path, {"training rows": same}).plot()
     display.figure_.canvas.draw()
     for axes in display.axes_:
         low, high = axes.get_xlim()
-        texts = [label for label in axes.get_xticklabels() if low <= label.get_position()[0] <= high]
+        labels = axes.get_xticklabels(which="both")
+        texts = [label for label in labels if low <= label.get_position()[0] <= high]
         boxes = sorted((label.get_window_extent() for label in texts if label.get_text()), key=lambda box: box.x0)
         assert len(boxes) >= 2
         assert all(a.x1 + 2 < b.x0 for a, b in pairwise(boxes))
@@ -169,8 +153,6 @@ def test_bad_options(problem, monkeypatch):
     scores = X[:, 0]
     with pytest.raises(ValueError, match="min_fpr < max_fpr"):
         PartialROCDisplay.from_predictions(y, scores, min_fpr=0.3, max_fpr=0.2)
-    with pytest.raises(ValueError, match='"linear" or "log"'):
-        PartialROCDisplay.from_predictions(y, scores, n_resamples=0, scale="cubic")
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"rocmax\[plot\]"):
         PartialROCDisplay.from_predictions(y, scores, n_resamples=0)

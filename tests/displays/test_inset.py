@@ -80,13 +80,12 @@ def test_figures_of_our_own(limits, gaps):
     limits=st.sampled_from(LIMITS),
     width=st.floats(4.8, 9.0),
     height=st.floats(4.8, 7.0),
-    scale=st.sampled_from(["linear", "log"]),
 )
 @settings(max_examples=15, deadline=None)
-def test_axes_of_a_user(gaps, limits, width, height, scale):
+def test_axes_of_a_user(gaps, limits, width, height):
     plt.close("all")
     figure, axes = plt.subplots(1, 2, figsize=(2 * width, height))
-    display = drawn(tuple(gaps), limits, ax=axes[1], scale=scale)
+    display = drawn(tuple(gaps), limits, ax=axes[1])
     check_layout(display)
     assert display.figure_ is figure
 

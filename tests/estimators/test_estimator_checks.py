@@ -19,6 +19,8 @@ from rocmax import (
     FPRThresholdClassifier,
     GMeanClassifier,
     KMeansNystroem,
+    Limits,
+    LimitThresholdClassifier,
     MiniBatchClassifier,
     PartialAUCClassifier,
     PartialAUCClassifierCV,
@@ -65,6 +67,7 @@ ESTIMATORS = [
     KMeansNystroem(n_components=3),
     SplineFeatures(),
     FPRThresholdClassifier(LogisticRegression(), 0.2, cv=2),
+    LimitThresholdClassifier(LogisticRegression(), Limits(max_fpr=0.2, capacity=0.9), cv=2),
     TPRThresholdClassifier(LogisticRegression(), 0.8, cv=0.5, confidence=0.3),
     ROCSVC(tol=1e-11),
     TwoNormSVC(tol=1e-10),
@@ -119,7 +122,7 @@ OF_THE_FIT = {
 
 def expected_failures(estimator):
     """Return the checks that must fail: a threshold is not 0.5, and weights of XGBoost are relative to their mean."""
-    with_threshold = FPRThresholdClassifier | TPRThresholdClassifier | BoostedClassifier
+    with_threshold = FPRThresholdClassifier | LimitThresholdClassifier | TPRThresholdClassifier | BoostedClassifier
     failures = {}
     if isinstance(estimator, with_threshold) and hasattr(estimator, "predict_proba"):
         failures["check_classifiers_train"] = "the threshold is not a probability of 0.5"

@@ -33,7 +33,7 @@ FIXED = {
         "alpha": 10.0, "t0": 3.0, "rskip": 2, "askip": 2, "average": False, "buffer_size": 5, "pos_label": "fraud",
     },
     "SOLAMClassifier": {
-        "radius": 9.0, "learning_rate": 3.0, "average": False, "buffer_size": 5, "pos_label": "fraud",
+        "radius": 9.0, "learning_rate": 3.0, "buffer_size": 5, "pos_label": "fraud",
     },
     "OAMClassifier": {"update": "gradient", "C": 3.0, "buffer_size": 5, "pos_label": "fraud"},
     "CBRClassifier": {"C": 3.0, "confidence": 0.9, "buffer_size": 5, "pos_label": "fraud"},
@@ -41,7 +41,7 @@ FIXED = {
 FIXED["ASAMClassifier"] = FIXED["PSAMClassifier"]
 # What fit alone uses, and what every solve takes anew.
 FREE = {
-    "early_stopping": True, "validation_fraction": 0.3, "verbose": False, "random_state": 5,
+    "verbose": False, "random_state": 5,
     "tol": 1e-5, "max_iter": 700, "n_batches": 2, "eta": 3.0, "compute_regret": False,
 }  # fmt: skip
 
@@ -129,13 +129,10 @@ def test_partial_fit_goes_on_from_fit(name):
     assert 0.02 < predicted < 0.6
 
 
-@pytest.mark.parametrize("early_stopping", [False, True])
 @pytest.mark.parametrize("reservoir", [None, 40])
-def test_mini_batches_after_fit_are_further_steps(reservoir, early_stopping):
+def test_mini_batches_after_fit_are_further_steps(reservoir):
     data, y = make_classification(2000, 8, n_informative=5, class_sep=1.5, weights=[0.8], random_state=0)
-    model = rocmax.MiniBatchClassifier(
-        "roc_auc", batch_size=100, reservoir_size=reservoir, early_stopping=early_stopping, random_state=0
-    ).fit(data, y)
+    model = rocmax.MiniBatchClassifier("roc_auc", batch_size=100, reservoir_size=reservoir, random_state=0).fit(data, y)
     steps, skipped, kept = model.n_steps_, model.n_skipped_, model.coef_.copy()
     model.partial_fit(data[:30], y[:30])  # too few for a step
     np.testing.assert_array_equal(model.coef_, kept)

@@ -24,8 +24,8 @@ MODULES = (
 )
 # Made by the library, not by its users: what they hold is documented as attributes.
 RECORDS = {
-    "BoundLoss", "Column", "Evaluation", "ModelComparison", "PartialAUCPath", "PredictionSummary", "Result",
-    "TableEvaluation", "Verdict",
+    "BoundLoss", "Column", "Evaluation", "ModelComparison", "MonitorReport", "PartialAUCPath", "PredictionSummary",
+    "Proposal", "Result", "RowPlan", "TableEvaluation", "Verdict",
 }  # fmt: skip
 
 

@@ -47,6 +47,9 @@ MODELS = {
     "KMeansNystroem": rocmax.KMeansNystroem(20, random_state=0),
     "FPRThresholdClassifier": rocmax.FPRThresholdClassifier(rocmax.AUCClassifier(), 0.2, cv=2, random_state=0),
     "TPRThresholdClassifier": rocmax.TPRThresholdClassifier(rocmax.AUCClassifier(), 0.8, cv=2, random_state=0),
+    "LimitThresholdClassifier": rocmax.LimitThresholdClassifier(
+        rocmax.AUCClassifier(), rocmax.Limits(max_fpr=0.2, min_precision=0.3), cv=2, random_state=0
+    ),
     "FPRThresholdClassifier logistic": rocmax.FPRThresholdClassifier(LogisticRegression(), 0.2, cv=2, random_state=0),
     "RankBoostClassifier": rocmax.papers.RankBoostClassifier(10),
     "AUCTreeClassifier": rocmax.papers.AUCTreeClassifier(),

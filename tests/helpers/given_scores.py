@@ -14,4 +14,4 @@ class Given(ClassifierMixin, BaseEstimator):
         return self
 
     def decision_function(self, X):
-        return np.asarray(X, dtype=float)[:, 0]
+        return np.asarray(X)[:, 0].astype(float)

@@ -48,7 +48,7 @@ RAMPS = [
 ]
 
 
-SURROGATES = ("sigmoid", "logistic", "squared_hinge")
+SURROGATES = ("sigmoid", "squared_hinge")
 
 
 PAIRS_NAMES = ("surrogate", "min_fpr", "max_fpr", "soft_tail", "scale", "min_tpr")
@@ -56,10 +56,10 @@ PAIRS = [
     *((surrogate, 0.0, 0.3, soft_tail, 1.0, 0.0) for surrogate in SURROGATES for soft_tail in (False, True)),
     *((surrogate, 0.05, 0.37, False, 2.0, 0.0) for surrogate in SURROGATES),
     ("sigmoid", 0.0, 0.05, True, 2.0, 0.0),
-    ("logistic", 0.35, 0.36, False, 1.0, 0.0),
+    ("squared_hinge", 0.35, 0.36, False, 1.0, 0.0),
     ("squared_hinge", 0.0, 1.0, False, 0.5, 0.0),
     *((surrogate, 0.0, 0.3, soft_tail, 1.0, 0.4) for surrogate in SURROGATES for soft_tail in (False, True)),
-    ("logistic", 0.05, 0.37, False, 2.0, 0.6),
+    ("sigmoid", 0.05, 0.37, False, 2.0, 0.6),
     ("squared_hinge", 0.0, 1.0, False, 0.5, 0.97),
 ]
 

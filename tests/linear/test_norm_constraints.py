@@ -13,7 +13,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
-from rocmax import AUCClassifier, PartialAUCClassifier, PartialAUCPathDisplay, partial_auc_path
+from rocmax import AUCClassifier, PartialAUCClassifier, partial_auc_path
+from rocmax.displays import PartialAUCPathDisplay
 from rocmax.losses import PairwiseHinge, PartialAUCTight
 from rocmax.metrics import partial_auc_score
 from rocmax.operators import as_operator
@@ -335,18 +336,18 @@ def test_display_draws_what_it_stores(agg):
 
     X, y = sample()
     path = partial_auc_path(X, y, max_fpr=0.2, n_radii=5)
-    display = PartialAUCPathDisplay.from_path(path, X[:200], y[:200], name="others")
-    assert list(display.partial_auc) == ["training rows", "others"]
-    np.testing.assert_allclose(display.partial_auc["others"], path.score(X[:200], y[:200]))
+    display = PartialAUCPathDisplay.from_path(path, X[:200], y[:200])
+    assert list(display.partial_auc) == ["training rows", "held-out rows"]
+    np.testing.assert_allclose(display.partial_auc["held-out rows"], path.score(X[:200], y[:200]))
     left, right = display.axes_
     drawn = [line for line in left.get_lines() if len(line.get_xdata()) == 6]
     assert len(drawn) == np.count_nonzero(np.abs(path.coefs).max(axis=0))
     assert right.get_xlabel() == "number of features"
     np.testing.assert_array_equal(right.get_lines()[0].get_xdata(), np.sort(path.n_features))
     scores = path.score(X[:200], y[:200])
-    best = f"others (best {scores.max():.3f}, {path.n_features[scores.argmax()]} features)"
-    assert [text.get_text() for text in right.get_legend().get_texts()][1] == best
-    assert right.get_lines()[1].get_linestyle() == "-"
+    best = f"held-out rows (best {scores.max():.3f}, {path.n_features[scores.argmax()]} features)"
+    assert right.get_legend().get_texts()[0].get_text() == best
+    assert right.get_lines()[0].get_linestyle() == "-"
     assert len(plt.get_fignums()) == 1
     display.figure_.canvas.draw()
 
@@ -360,7 +361,7 @@ def test_display_counts_groups_and_takes_axes(agg):
     display = PartialAUCPathDisplay.from_path(path, axes=axes)
     assert display.figure_ is figure
     assert axes[1].get_xlabel() == "number of groups"
-    np.testing.assert_array_equal(display.n_used, path.n_groups)
+    np.testing.assert_array_equal(axes[1].get_lines()[0].get_xdata(), np.sort(path.n_groups))
 
 
 def test_display_of_an_all_zero_path(agg):
@@ -370,7 +371,7 @@ def test_display_of_an_all_zero_path(agg):
     assert not path.coefs.any()
     display = PartialAUCPathDisplay.from_path(path)
     display.figure_.canvas.draw()
-    assert not display.n_used.any()
+    assert not display.axes_[1].get_lines()[0].get_xdata().any()
 
 
 def test_display_refuses_rows_without_classes_and_names_what_is_missing(monkeypatch):

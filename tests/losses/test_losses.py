@@ -283,7 +283,7 @@ def test_flags_say_what_is_known():
         PartialAUCHinge(0.1, 0.5),
         PartialAUCRamp(),
         WindowPairs("sigmoid"),
-        WindowPairs("logistic", 0.1, 0.5),
+        WindowPairs("squared_hinge", 0.1, 0.5),
     ):
         assert not loss.bind(y).convex
 

@@ -31,7 +31,7 @@ def evaluate(loss, y, scores, weight=None):
     """Value and coefficients by looking at all tables, and by branch and bound."""
     found = []
     for small in (10**9, 0):
-        with mock.patch.object(_worst_labelling, "RULES", SearchRules(small)):
+        with mock.patch.object(_worst_labelling, "FEW_PAIRS", small):
             found.append(loss.bind(y, weight).value_and_gradient(scores))
     return found
 
@@ -129,10 +129,11 @@ def test_split_intervals_contain_the_best_table(weighted, beta, parts):
         y = rng.permutation(120) < 40
         weight = {None: None, "whole": rng.integers(1, 4, 120), "parts": rng.uniform(0.2, 3.0, 120)}[weighted]
         scores = scale * np.round(rng.standard_normal(120) + y, 1)
-        with mock.patch.object(_worst_labelling, "RULES", SearchRules(0, parts)):
+        search = mock.patch.multiple(_worst_labelling, FEW_PAIRS=0, RULES=SearchRules(parts))
+        with search:
             value = FBeta(beta).bind(y, weight).value_and_gradient(scores)[0]
         # The rectangles of the general search, which does not use that the error is concave in the false positives.
-        with mock.patch.object(_worst_labelling, "RULES", SearchRules(0)), mock.patch.object(FBeta, "saddle", False):
+        with mock.patch.object(_worst_labelling, "FEW_PAIRS", 0), mock.patch.object(FBeta, "saddle", False):
             expected = FBeta(beta).bind(y, weight).value_and_gradient(scores)[0]
         assert value == pytest.approx(expected, rel=1e-13)
 
@@ -263,7 +264,7 @@ def test_order_of_rows_does_not_matter(loss, measure, sample, data):
     weight = np.array(data.draw(st.lists(st.integers(1, 3), min_size=y.size, max_size=y.size)))
     order = np.array(data.draw(st.permutations(range(y.size))))
     for small in (10**9, 0):
-        with mock.patch.object(_worst_labelling, "RULES", SearchRules(small)):
+        with mock.patch.object(_worst_labelling, "FEW_PAIRS", small):
             value, gradient = loss.bind(y, weight).value_and_gradient(scores)
             again, other = loss.bind(y[order], weight[order]).value_and_gradient(scores[order])
         # Binary fractions of few digits: sums are exact in any order.
@@ -421,25 +422,3 @@ def test_flags(loss, measure):
     assert FreeShift(loss).shift_invariant
     assert FreeShift(loss).bind([1, 0]).convex
     assert loss.bind([1, 0]).convex
-
-
-@pytest.mark.parametrize("beta", [0.5, 1.0, 3.0])
-def test_the_plane_above_the_error_of_f_beta_touches_it(beta):
-    rng = np.random.default_rng(0)
-    loss, m, n = FBeta(beta), 30.0, 70.0
-    t1, t2 = np.sort(rng.uniform(1.0, m, (2, 50)), axis=0)
-    f1, f2 = np.sort(rng.uniform(0.0, n, (2, 50)), axis=0)
-
-    def error(t, f):
-        return 1.0 - loss.measure(t, f, m, n)
-
-    level, along_t, along_f = loss.plane(t1, t2, f1, f2, m, n)
-    np.testing.assert_allclose(level, error(t1, f1))
-    slope = (error(t1, f1 + 1e-6) - error(t1, f1 - 1e-6)) / 2e-6
-    np.testing.assert_allclose(along_f, slope, rtol=1e-5, atol=1e-9)
-    at_end = level + along_t * (t2 - t1) + along_f * (f2 - f1)
-    slope = (error(t2, f1 + 1e-6) - error(t2, f1 - 1e-6)) / 2e-6
-    np.testing.assert_allclose(at_end, error(t2, f1) + np.maximum(slope, along_f) * (f2 - f1), rtol=1e-5)
-    for _ in range(20):
-        t, f = rng.uniform(t1, t2), rng.uniform(f1, f2)
-        assert (level + along_t * (t - t1) + along_f * (f - f1) >= error(t, f) - 1e-12).all()

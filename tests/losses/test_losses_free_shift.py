@@ -11,7 +11,6 @@ from helpers.contingency_cases import assert_minorants, every_known_shape, every
 from oracles import brute
 from rocmax.losses import FreeShift
 from rocmax.losses import contingency as _worst_labelling
-from rocmax.losses.contingency import SearchRules
 
 
 @every_loss
@@ -21,7 +20,7 @@ def test_free_shift_is_the_minimum_over_shifts(loss, measure, sample):
     y, scores = sample
     expected = brute.at_best_shift(*brute.contingency_tables(scores, y, measure))
     for small in (10**9, 0):
-        with mock.patch.object(_worst_labelling, "RULES", SearchRules(small)):
+        with mock.patch.object(_worst_labelling, "FEW_PAIRS", small):
             bound = FreeShift(loss).bind(y)
             value, gradient = bound.value_and_gradient(scores)
             assert type(value) is float

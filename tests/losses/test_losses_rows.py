@@ -208,7 +208,7 @@ def test_copies_compute_the_same(case, duplicate):
         PartialAUCHinge(0.05, 0.5),
         PartialAUCRamp(0.05, 0.5),
         WindowPairs("sigmoid", soft_tail=True),
-        WindowPairs("logistic", 0.05, 0.5),
+        WindowPairs("squared_hinge", 0.05, 0.5),
     ],
     ids=lambda loss: type(loss).__name__,
 )

@@ -1,4 +1,4 @@
-"""Smooth charges on a window: sums on a grid, curvature for boosting, what solvers ask of the convex ones."""
+"""Smooth charges on a window: sums on a grid, curvature for boosting, linear models."""
 
 import math
 from dataclasses import replace
@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import expit
 
-from helpers.loss_cases import PAIRS, PAIRS_NAMES, SURROGATES, assert_affine_minorant, generic_sample, law, samples
+from helpers.loss_cases import PAIRS, PAIRS_NAMES, SURROGATES, generic_sample, law, samples
 from oracles import brute
 from rocmax import MiniBatchClassifier, ScoreClassifier
 from rocmax.losses import PairwiseSquaredHinge, WindowPairs
@@ -20,32 +21,31 @@ from rocmax.penalties import L2Ball, SquaredL2
 
 ARGUMENTS = [dict(zip(PAIRS_NAMES, values, strict=True)) for values in PAIRS]
 every_pairs = pytest.mark.parametrize("arguments", ARGUMENTS, ids=str)
-CONVEX = [a for a in ARGUMENTS if a["surrogate"] != "sigmoid" and a["min_fpr"] == 0]
-every_convex = pytest.mark.parametrize("arguments", CONVEX, ids=str)
 
 
-# Sums of the softplus function and its derivatives
+# Sums of the sigmoid function and its derivatives
 
 
 def all_pairs(order, pos, neg, weight):
-    return sums.softplus(order, neg - pos[:, None]) @ weight
+    return sums.sigmoid(order, neg - pos[:, None]) @ weight
 
 
 @pytest.mark.parametrize("order", range(7))
-def test_derivatives_of_the_softplus_function(order):
+def test_derivatives_of_the_sigmoid_function(order):
     x = np.linspace(-30.0, 30.0, 601)
     if order == 0:
-        np.testing.assert_allclose(sums.softplus(0, x), np.logaddexp(0, x), rtol=1e-14)
+        np.testing.assert_allclose(sums.sigmoid(0, x), expit(x), rtol=1e-14)
     else:
         h = 1e-5
-        slope = (sums.softplus(order - 1, x + h) - sums.softplus(order - 1, x - h)) / (2 * h)
-        np.testing.assert_allclose(sums.softplus(order, x), slope, atol=1e-8)
-    assert np.isfinite(sums.softplus(order, np.array([-1e300, -800.0, 0.0, 800.0, 1e300]))).all()
+        slope = (sums.sigmoid(order - 1, x + h) - sums.sigmoid(order - 1, x - h)) / (2 * h)
+        np.testing.assert_allclose(sums.sigmoid(order, x), slope, atol=1e-8)
+    assert np.isfinite(sums.sigmoid(order, np.array([-1e300, -800.0, 0.0, 800.0, 1e300]))).all()
 
 
 @pytest.mark.parametrize("shape", ["normal", "tied", "gaps"])
 def test_sums_on_a_grid_are_those_of_all_pairs(shape, monkeypatch):
-    monkeypatch.setattr(sums, "RULES", replace(sums.RULES, pairs_of_grid=0, pairs_per_cell=1e-9))
+    monkeypatch.setattr(sums, "FEW_PAIRS", 0)
+    monkeypatch.setattr(sums, "RULES", replace(sums.RULES, pairs_per_cell=1e-9))
     rng = np.random.default_rng(5)
     pos, neg = rng.normal(1.0, 2.0, 90), rng.normal(0.0, 3.0, 400)
     if shape == "tied":
@@ -55,22 +55,21 @@ def test_sums_on_a_grid_are_those_of_all_pairs(shape, monkeypatch):
         neg[:50] -= 3e6
         neg[50:90] += 1e5
     v, w = rng.uniform(0.1, 3.0, pos.size), rng.uniform(0.1, 3.0, neg.size)
-    found = sums.SoftplusSums(pos, neg, v, w)
+    found = sums.SigmoidSums(pos, neg, v, w)
     assert found._grid is not None
-    for order in range(3):
+    for order in range(2):
         expected = all_pairs(order, pos, neg, w)
         unit = w.sum() * (1 + abs(expected / w.sum()).max())
         np.testing.assert_allclose(found.of_positives(order), expected, rtol=0, atol=1e-13 * unit)
-        if order:
-            expected = v @ sums.softplus(order, neg - pos[:, None])
-            np.testing.assert_allclose(found.of_negatives(order), expected, rtol=0, atol=1e-13 * v.sum())
+        expected = v @ sums.sigmoid(order, neg - pos[:, None])
+        np.testing.assert_allclose(found.of_negatives(order), expected, rtol=0, atol=1e-13 * v.sum())
 
 
 def test_the_error_bound_of_the_expansion():
     # h^p max |S^(k+p)| / p! for the highest derivative that is used, as the module states it.
     x = np.linspace(-20.0, 20.0, 100_001)
     terms, density = sums.RULES.terms, sums.RULES.density
-    largest = max(np.abs(sums.softplus(order + terms, x)).max() for order in range(3))
+    largest = max(np.abs(sums.sigmoid(order + terms, x)).max() for order in range(2))
     assert largest / density**terms / math.factorial(terms) < 2e-13
 
 
@@ -81,7 +80,7 @@ def test_scores_without_gaps_over_a_wide_range(n_cells, monkeypatch):
     rng = np.random.default_rng(6)
     y = rng.random(3000) < 0.2
     scores = 2e3 * rng.standard_normal(y.size)
-    loss = WindowPairs("logistic", max_fpr=0.4)
+    loss = WindowPairs(max_fpr=0.4)
     value, gradient = loss.bind(y).value_and_gradient(scores)
     pos, neg = scores[y], np.sort(scores[~y])[::-1]
     inside = np.clip(0.4 * neg.size - np.arange(neg.size), 0.0, 1.0)
@@ -112,8 +111,7 @@ def test_many_rows_are_those_of_all_pairs(arguments, weighted):
             share[row] += length if place == brute.INSIDE else 0.0
     x = (scores[~y] - scores[y][:, None]) / loss.scale
     charge, slope = {
-        "sigmoid": lambda: (sums.softplus(1, x), sums.softplus(2, x)),
-        "logistic": lambda: (sums.softplus(0, x), sums.softplus(1, x)),
+        "sigmoid": lambda: (sums.sigmoid(0, x), sums.sigmoid(1, x)),
         "squared_hinge": lambda: (np.maximum(1 + x, 0) ** 2, 2 * np.maximum(1 + x, 0)),
     }[loss.surrogate]()
     norm = v[y].sum() * share.sum()
@@ -159,7 +157,7 @@ def test_scale_is_the_unit_of_the_scores(sample, scale):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"surrogate": "hinge"}, "surrogate must be one of logistic, sigmoid, squared_hinge; got 'hinge'"),
+        ({"surrogate": "hinge"}, "surrogate must be one of sigmoid, squared_hinge; got 'hinge'"),
         ({"min_fpr": 0.5, "max_fpr": 0.2}, "min_fpr < max_fpr"),
         ({"min_fpr": 0.01, "soft_tail": True}, "min_fpr must be 0 for a soft tail; got 0.01"),
         ({"scale": 0.0}, "scale must be a finite number > 0; got 0.0"),
@@ -176,7 +174,6 @@ def test_flags_of_the_bound_losses():
         bound = WindowPairs(**arguments).bind([1, 0, 0])
         assert bound.convex == (arguments["surrogate"] != "sigmoid" and arguments["min_fpr"] == 0)
         assert bound.has_gradient_and_curvature
-        assert bound.has_split == bound.has_curvature == (arguments["surrogate"] != "sigmoid")
     sigmoid = WindowPairs().bind([1, 0])
     for call in (sigmoid.split, lambda: sigmoid.curvature([0.0, 1.0], 5)):
         with pytest.raises(TypeError, match="BoundWindowPairs"):
@@ -221,7 +218,7 @@ def test_weights_are_copies_for_the_curvature(arguments):
 
 def test_curvature_of_a_tilted_loss():
     y, weight, scores = generic_sample(np.random.default_rng(15), weighted=True)
-    bound = WindowPairs("logistic").bind(y, weight)
+    bound = WindowPairs("squared_hinge").bind(y, weight)
     tilt = np.linspace(0.0, 1.0, y.size)
     gradient, curvature = Tilted(bound, tilt, 1.0).gradient_and_curvature(scores)
     expected, same = bound.gradient_and_curvature(scores)
@@ -247,52 +244,6 @@ def test_rows_of_weight_zero_are_not_looked_at():
     assert not curvature[weight == 0].any()
 
 
-# What solvers ask of a convex loss
-
-
-@every_convex
-@given(sample=samples(vectors=2, scales=(0.0, 2.0**-10, 1.0, 8.0)), width=st.sampled_from([1e-3, 0.3, 3.0]))
-@law
-def test_smoothed_is_an_affine_minorant(arguments, sample, width):
-    y, weight, base, other = sample
-    bound = WindowPairs(**arguments).bind(y, weight)
-    value, gradient = bound.at(base).minorant(width)
-    for point in (other, base + width * np.cos(np.arange(y.size)), np.zeros(y.size), 3.0 * y):
-        assert_affine_minorant(bound, base, point, value, gradient)
-
-
-@pytest.mark.parametrize("surrogate", ["logistic", "squared_hinge"])
-@pytest.mark.parametrize("soft_tail", [False, True])
-def test_sampled_curvature_is_the_hessian(surrogate, soft_tail):
-    """Without a window there are no kinks, and the pairs sample the Hessian itself."""
-    y, weight, scores = generic_sample(np.random.default_rng(11), 12, 20, True)
-    bound = WindowPairs(surrogate, max_fpr=1.0, soft_tail=soft_tail, scale=2.0).bind(y, weight)
-    pairs = bound.curvature(scores, 200_000)
-    hessian = np.zeros((y.size, y.size))
-    np.add.at(hessian, (pairs.first, pairs.first), pairs.weight)
-    np.add.at(hessian, (pairs.second, pairs.second), pairs.weight)
-    np.add.at(hessian, (pairs.first, pairs.second), -pairs.weight)
-    np.add.at(hessian, (pairs.second, pairs.first), -pairs.weight)
-    np.testing.assert_allclose(np.diag(hessian), bound.gradient_and_curvature(scores)[1], rtol=0.02, atol=1e-5)
-    step = 1e-6 * np.random.default_rng(0).standard_normal(y.size)
-    slope = (bound.value_and_gradient(scores + step)[1] - bound.value_and_gradient(scores - step)[1]) / 2
-    np.testing.assert_allclose(hessian @ step, slope, rtol=0.05, atol=0.02 * np.abs(slope).max())
-
-
-@pytest.mark.parametrize("surrogate", ["logistic", "squared_hinge"])
-def test_split_is_a_difference_of_convex_losses(surrogate):
-    for weighted in (False, True):
-        y, weight, scores = generic_sample(np.random.default_rng(12), 9, 21, weighted)
-        bound = WindowPairs(surrogate, 0.2, 0.5).bind(y, weight)
-        plus, minus = bound.split()
-        assert plus.convex
-        assert minus.convex
-        value, gradient = bound.value_and_gradient(scores)
-        (up, above), (down, below) = (part.value_and_gradient(scores) for part in (plus, minus))
-        np.testing.assert_allclose(up - down, value, rtol=1e-11)
-        np.testing.assert_allclose(above - below, gradient, rtol=1e-9, atol=1e-13)
-
-
 # Estimators
 
 
@@ -302,31 +253,30 @@ def rows(n=1200):
     return rng.standard_normal((n, 4)) + 2.0 * y[:, None] * [1.0, 0.5, 0.0, 0.0], y
 
 
-@pytest.mark.parametrize("surrogate", ["logistic", "squared_hinge"])
 @pytest.mark.parametrize("soft_tail", [False, True])
-def test_linear_models_are_certified(surrogate, soft_tail):
+def test_linear_models_are_certified(soft_tail):
     X, y = rows()
-    model = ScoreClassifier(WindowPairs(surrogate, max_fpr=0.2, soft_tail=soft_tail), SquaredL2(10.0), tol=1e-4)
-    model.fit(X, y)
+    loss = WindowPairs("squared_hinge", max_fpr=0.2, soft_tail=soft_tail)
+    model = ScoreClassifier(loss, SquaredL2(10.0), tol=1e-4).fit(X, y)
     assert 0 <= model.dual_gap_ <= 1e-4 * model.objective_
     assert partial_auc_score(y, model.decision_function(X), max_fpr=0.2) > 0.7
-    ball = ScoreClassifier(WindowPairs(surrogate, max_fpr=0.2, soft_tail=soft_tail), L2Ball(2.0)).fit(X, y)
+    ball = ScoreClassifier(loss, L2Ball(2.0)).fit(X, y)
     assert ball.dual_gap_ <= 1e-3 * ball.objective_
 
 
-@pytest.mark.parametrize(("surrogate", "low"), [("sigmoid", 0.0), ("logistic", 0.05), ("squared_hinge", 0.05)])
+@pytest.mark.parametrize(("surrogate", "low"), [("sigmoid", 0.0), ("squared_hinge", 0.05)])
 def test_linear_models_without_a_certificate(surrogate, low):
     X, y = rows()
     model = ScoreClassifier(WindowPairs(surrogate, low, 0.2), SquaredL2(10.0)).fit(X, y)
     assert partial_auc_score(y, model.decision_function(X), max_fpr=0.2) > 0.7
 
 
-class LogisticPartialAUC(PartialAUCMeasure):
+class SquaredPartialAUC(PartialAUCMeasure):
     def convex_loss(self):
-        return WindowPairs("logistic", self.min_fpr, self.max_fpr)
+        return WindowPairs("squared_hinge", self.min_fpr, self.max_fpr)
 
 
-def test_mini_batches_take_the_convex_surrogates():
+def test_mini_batches_take_the_squared_hinge():
     X, y = rows(6000)
-    model = MiniBatchClassifier(LogisticPartialAUC(max_fpr=0.2), random_state=0).fit(X, y)
+    model = MiniBatchClassifier(SquaredPartialAUC(max_fpr=0.2), random_state=0).fit(X, y)
     assert partial_auc_score(y, model.decision_function(X), max_fpr=0.2) > 0.7

@@ -39,7 +39,7 @@ NOT_TRAINED = ["fpr_at_tpr", "weighted_relative_accuracy"]
 every = pytest.mark.parametrize("measure", ALL.values(), ids=ALL)
 trained = pytest.mark.parametrize("measure", TRAINED.values(), ids=TRAINED)
 SHORT = {
-    MiniBatchClassifier: {"batch_size": 60, "max_iter": 5, "early_stopping": True, "random_state": 0},
+    MiniBatchClassifier: {"batch_size": 60, "max_iter": 5, "random_state": 0},
     FollowTheLeaderClassifier: {"n_batches": 2, "tol": 0.01, "random_state": 0},
 }
 few = settings(max_examples=25)  # for each of the measures
@@ -61,7 +61,8 @@ def test_names_are_those_of_the_functions():
     assert measure_names() == list(METRICS)
     assert sorted(set(measure_names()) - set(measure_names(trainable=True))) == sorted(NOT_TRAINED)
     functions = {name.removesuffix("_score") for name in metrics.__all__ if not inspect.isclass(getattr(metrics, name))}
-    tools = {"bootstrap_interval", "bootstrap_test", "delong_interval", "delong_test", "make_scorer", "positive_scores"}
+    tools = {"bootstrap_interval", "bootstrap_test", "delong_interval", "delong_test", "exchangeability_test"}
+    tools |= {"make_scorer", "positive_scores"}
     assert set(measure_names()) == functions - tools
 
 

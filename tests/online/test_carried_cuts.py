@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from oracles import brute
 from rocmax.losses import BreakEven, FBeta, FreeShift, GMean, PairwiseHinge, PartialAUCTight, PrecisionAtK
-from rocmax.losses.carried_cuts import couple
+from rocmax.losses.contingency import couple
 from rocmax.online.follow_the_leader import GrowingRows, carry, class_sums
 from rocmax.operators import as_operator
 from rocmax.solvers import Cuts

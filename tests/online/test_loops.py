@@ -76,7 +76,7 @@ def test_one_version_serves_writable_and_read_only_rows():
     for rows in (X, frozen):
         v, u, work = np.zeros(3), np.zeros(3), np.zeros(3)
         state = (0, 1.0, 0.0, 0)
-        _compile.run(loops.pair_steps, rows, index, index + 3, v, u, work, *state, 0.1, 1.0, 4, 4, 0.0, True)
+        _compile.run(loops.pair_steps, rows, index, index + 3, v, u, work, state, (0.1, 1.0, 4, 4, 0.0, True))
         results.append(v)
     assert np.array_equal(*results)
     assert results[0].any()

@@ -12,13 +12,11 @@ from sklearn.metrics import fbeta_score, precision_recall_curve
 
 from helpers.training_sets import CheckedRows
 from rocmax import (
-    AUCClassifier,
     FollowTheLeaderClassifier,
     MiniBatchClassifier,
 )
 from rocmax.losses import FBeta, PairwiseHinge, PartialAUCTight
 from rocmax.measures import find_measure, measure_names
-from rocmax.online import minibatch
 from rocmax.online.minibatch import with_sample
 from rocmax.solvers.stochastic import MiniBatchSteps
 
@@ -162,47 +160,6 @@ def test_a_pickled_stream_goes_on_as_if_nothing_had_happened(payments):
     np.testing.assert_array_equal(model.coef_, third.coef_)
 
 
-def test_early_stopping_keeps_the_best_pass(payments):
-    X, y = payments[0][:3000], payments[1][:3000]
-    model = MiniBatchClassifier("roc_auc", max_iter=40, early_stopping=True, random_state=0).fit(X, y)
-    assert model.n_iter_ < 40
-    assert model.score(X, y) > AUCClassifier().fit(X, y).score(X, y) - 0.02
-    with pytest.raises(ValueError, match="Increase validation_fraction"):
-        MiniBatchClassifier(early_stopping=True, random_state=0).fit(X[:30], np.arange(30) < 2)
-
-
-def test_the_objective_after_early_stopping_is_that_of_the_best_pass(payments, monkeypatch):
-    X, y = payments[0][:3000], payments[1][:3000]
-    kept = []
-
-    class Watched(minibatch.Watch):
-        def should_stop(self, w, b):
-            kept.append((w.copy(), b))
-            # The first pass is the best, and the third the last.
-            self.best = kept[0]
-            return len(kept) == 3
-
-    monkeypatch.setattr(minibatch, "Watch", Watched)
-    model = MiniBatchClassifier("f_beta", early_stopping=True, max_iter=9, random_state=0).fit(X, y)
-    assert model.n_iter_ == 3
-    (w, b), (_, last) = kept[0], kept[-1]
-    assert abs(last - b) > 1e-3
-    np.testing.assert_array_equal(model.coef_[0], w)
-    assert model.objective_ == pytest.approx(FBeta().bind(y == 1).value_and_gradient(X @ w + b)[0])
-
-
-def test_the_best_weights_are_kept_with_their_intercept():
-    rng = np.random.default_rng(0)
-    y = rng.random(300) < 0.3
-    X = rng.standard_normal((300, 2)) + 2.0 * y[:, None]
-    watch = minibatch.Watch(find_measure("roc_auc"), CheckedRows(X, y), np.arange(300))
-    assert not watch.should_stop(np.ones(2), 0.5)
-    assert not watch.should_stop(np.array([1.0, -1.0]), 0.7)
-    assert watch.should_stop(-np.ones(2), 0.9)
-    np.testing.assert_array_equal(watch.best[0], [1.0, 1.0])
-    assert watch.best[1] == 0.5
-
-
 def test_each_batch_of_a_pass_has_positives_of_its_own(payments):
     X, y = payments[0][:4000].copy(), payments[1][:4000] == 1
     X[:, 0] = np.arange(4000)  # so that rows can be told
@@ -252,7 +209,6 @@ def test_fit_after_a_stream_starts_anew(payments):
         ({"radius": 0.0}, "radius must be a finite number > 0"),
         ({"beta": 0.0}, "beta must be a finite number > 0"),
         ({"max_fpr": 1.5}, "0 <= min_fpr < max_fpr <= 1"),
-        ({"validation_fraction": 1.0}, "validation_fraction must be above 0 and below 1"),
     ],
 )
 def test_bad_parameters_are_refused(parameters, message, payments):

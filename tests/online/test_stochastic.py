@@ -251,7 +251,6 @@ REFUSED = [
     (PSAMClassifier(tol=0.0), "tol must be a finite number > 0; got 0.0"),
     (SOLAMClassifier(radius=-1), "radius must be a finite number > 0; got -1"),
     (SOLAMClassifier(learning_rate="fast"), "learning_rate must be a finite number > 0; got 'fast'"),
-    (SOLAMClassifier(average=3), "average must be True or False; got 3"),
     (OAMClassifier("other"), "update must be one of 'sequential', 'gradient'; got 'other'"),
     (OAMClassifier(C=np.inf), "C must be a finite number > 0; got inf"),
     (OAMClassifier(buffer_size=0), "buffer_size must be an integer > 0; got 0"),

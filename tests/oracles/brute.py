@@ -226,7 +226,7 @@ def window_pairs(
             value, slope = _squared_hinge(t / scale)
         else:
             q = 1 / (1 + math.exp(t / scale)) if t < 700 * scale else 0.0
-            value, slope = (q, q * (1 - q)) if surrogate == "sigmoid" else (np.logaddexp(0, -t / scale), q)
+            value, slope = q, q * (1 - q)
         return value, slope / scale
 
     if not soft_tail:
@@ -278,7 +278,7 @@ def window_pairs_curvature(scores, y, weight=None, **params):
         for j, z, u in negatives:
             t = (s - z) / scale
             q = 1 / (1 + math.exp(t))
-            bend = {"logistic": q * (1 - q), "sigmoid": q * (1 - q), "squared_hinge": 2.0 * (t < 1)}[surrogate]
+            bend = {"sigmoid": q * (1 - q), "squared_hinge": 2.0 * (t < 1)}[surrogate]
             diagonal[[i, j]] += v * u * bend / scale**2
     return diagonal / (sum(v for _, _, v in positives) * sum(u for _, _, u in negatives))
 

@@ -10,9 +10,8 @@ import asyncio
 import itertools
 import time
 import uuid
-import warnings
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
@@ -24,7 +23,7 @@ from scipy import sparse
 from threadpoolctl import ThreadpoolController
 
 from rocmax._support import need
-from rocmax._validation import canonical_csr, check_number, missing_values
+from rocmax._validation import canonical_csr, missing_values
 from rocmax.data import DataError
 from rocmax.data.store import MemoryRows, check_weights, checksum
 from rocmax.sharded.shard import Partition, Recipe, Shard
@@ -34,14 +33,8 @@ from rocmax.sharded.shard import Partition, Recipe, Shard
 class ClusterRules:
     """Numbers of calls to a cluster, each with its meaning."""
 
-    # Seconds between two checks whether the workers of a pending call are still there, and for idle workers.
+    # Seconds between two checks whether the workers of a pending call are still there.
     check: float = 1.0
-    # Seconds that the nanny of a frozen worker has to end it; the scheduler has three times as long to answer.
-    end: float = 10.0
-    # Intervals between heartbeats, 0.5 s in small clusters, without one of which a worker is considered lost.
-    silent_heartbeats: int = 20
-    # Results that one task combines, so that the driver receives one.
-    fan_in: int = 16
     # Times that a request is repeated because of lost workers.
     attempts: int = 20
 
@@ -50,36 +43,28 @@ RULES = ClusterRules()
 T = TypeVar("T")
 
 
-# Calls of functions on the workers of a cluster, none of which waits for a worker that is gone or frozen.
+# Calls of functions on the workers of a cluster, none of which waits for a worker that is gone.
 
 
 class Cluster:
     """Workers of a cluster.
 
     Functions are called with ``Client.run``: a call does not become a task, so that it takes a few milliseconds, and
-    an answer is either returned or known to be lost.
+    an answer is either returned or known to be lost. The scheduler removes workers that send no heartbeats.
     """
 
-    def __init__(self, client: Any, timeout: float, advice: str = "") -> None:
+    def __init__(self, client: Any, timeout: float) -> None:
         if client.asynchronous:
             raise ValueError("client must be a synchronous distributed.Client; got one with asynchronous=True")
         if client.status in ("closing", "closed"):
             raise ValueError("client must be connected to a scheduler; got one that is closed")
-        self.client, self.timeout, self._advice = client, timeout, advice
+        self.client, self.timeout = client, timeout
         self._address = client.scheduler.address
-        self._heartbeats, self._given_up = Heartbeats(), list[str]()
 
-    def workers(self) -> list[str]:
-        """Return the addresses of the workers; wait if there is none."""
-        patience = Patience(self.timeout, _no_worker(self.timeout, self._given_up) + self._advice)
-        while not (found := self.listed()):
-            patience.check(False)
-            time.sleep(0.1)
-        return sorted(found)
-
-    def listed(self) -> set[str]:
-        """Return the addresses of the workers that the scheduler knows."""
-        return set(self._scheduler("ncores"))
+    def check_package(self) -> None:
+        """Raise RuntimeError if a worker does not have this package: functions of it could not be sent there."""
+        if workers := sorted(self._listed()):
+            self.call(exec, [(workers, ("import rocmax.dask.cluster", {}))])
 
     def locate(self, keys: Iterable[str]) -> dict[str, str]:
         """Return the worker that holds the result of a task, for each of some tasks that have one."""
@@ -93,6 +78,16 @@ class Cluster:
             tasks and status.get(address) == "running" for address, tasks in self._scheduler("processing").items()
         )
 
+    def no_progress(self) -> RuntimeError:
+        """Return the error if no worker loads a partition for some time."""
+        if not self._listed():
+            found = f"the cluster must have at least one worker; got none for {self.timeout:g} s. Start workers"
+            return RuntimeError(f"{found}, or raise timeout; with checkpoint, the next fit continues")
+        return RuntimeError(
+            f"workers must load the partitions; got no worker with a running task for {self.timeout:g} s. Workers are "
+            "paused if their memory is not sufficient: add workers or memory"
+        )
+
     def call(self, function: Callable[..., Any], calls: Iterable[tuple[list[str], tuple[Any, ...]]]) -> dict[str, Any]:
         """Call a function on groups of workers, with arguments for each; return the answers of those not lost."""
         pending = [(self._start(function, args, workers), workers) for workers, args in calls]
@@ -104,62 +99,13 @@ class Cluster:
             for future, _ in pending:
                 future.cancel()
         for worker, answer in found.items():
-            if isinstance(answer, ImportError):
-                raise ImportError(
-                    f"the worker {worker} must have rocmax; it cannot be imported there ({answer}). Install "
-                    "rocmax[dask] on all workers"
-                ) from answer
             if isinstance(answer, Exception) and not isinstance(answer, OSError):
                 raise RuntimeError(f"the worker {worker} failed: {type(answer).__name__}: {answer}") from answer
         return {worker: answer for worker, answer in found.items() if not isinstance(answer, OSError)}
 
-    def check_packages(self, workers: Iterable[str]) -> None:
-        """Raise ImportError if a worker does not have this package, or a package that it needs."""
-        # A function of this package could not be sent to a worker that does not have it.
-        self.call(exec, [(list(workers), ("import rocmax.dask.cluster", {}))])
-
-    def gather(self, futures: list[Any]) -> Any:
-        """Wait for tasks, and return their results or raise the error of one of them."""
-        patience = Patience(self.timeout, no_progress("run the tasks", self.timeout))
-        call = self.client.gather(futures, asynchronous=True)
-        pending = asyncio.run_coroutine_threadsafe(call, self.client.loop.asyncio_loop)
-        try:
-            while not wait([pending], timeout=RULES.check).done:
-                self.give_up_frozen()
-                self.workers()
-                patience.check(all(future.done() for future in futures) or self.working())
-            return pending.result()
-        finally:
-            pending.cancel()
-
-    def give_up_frozen(self) -> None:
-        """Remove workers that have not sent a heartbeat for a long time; their nannies, if any, start new ones.
-
-        Such a process is stopped, or its machine is not reachable. Until it is removed, the scheduler waits for it.
-        """
-        if not self._heartbeats.due():
-            return
-        workers = self._scheduler("identity", n_workers=-1)["workers"]
-        interval = need("distributed").scheduler.heartbeat_interval(len(workers))
-        limit = max(self.timeout, RULES.silent_heartbeats * interval)
-        frozen = self._heartbeats.silent({address: worker["last_seen"] for address, worker in workers.items()}, limit)
-        if not frozen:
-            return
-        self._given_up += frozen
-        warnings.warn(
-            f"no heartbeat for {limit:g} s from the worker{'s' if len(frozen) > 1 else ''} {', '.join(frozen)}: the "
-            "others go on without, and load the partitions again. If a worker is only busy, raise timeout",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-        self._scheduler(
-            "restart_workers",
-            workers=frozen,
-            timeout=RULES.end,
-            wait_for_workers=False,
-            on_error="return",
-            stimulus_id="rocmax-frozen-worker",
-        )
+    def _listed(self) -> set[str]:
+        """Return the addresses of the workers that the scheduler knows."""
+        return set(self._scheduler("ncores"))
 
     def _start(self, function: Callable[..., Any], args: tuple[Any, ...], workers: list[str]) -> Future[dict[str, Any]]:
         call = self.client.run(function, *args, workers=workers, on_error="return", asynchronous=True)
@@ -173,8 +119,7 @@ class Cluster:
             except OSError as error:
                 if future.done():
                     raise self._no_scheduler() from error
-                self.give_up_frozen()
-                if not self.listed().issuperset(workers):
+                if not self._listed().issuperset(workers):
                     return {}
 
     def _scheduler(self, operation: str, **arguments: Any) -> Any:
@@ -183,68 +128,15 @@ class Cluster:
         if method is None:
             raise self._no_scheduler()
         try:
-            return self.client.sync(method, callback_timeout=max(self.timeout, 3 * RULES.end), **arguments)
+            # A scheduler that restarts workers may take some time to answer.
+            return self.client.sync(method, callback_timeout=max(self.timeout, 30.0), **arguments)
         except OSError as error:
             raise self._no_scheduler() from error
 
     def _no_scheduler(self) -> RuntimeError:
-        return RuntimeError(f"the scheduler must be reachable; {self._address} does not answer{self._advice}")
-
-
-class Patience:
-    """Limit on the time for which something is not as it should be."""
-
-    def __init__(self, seconds: float, message: str) -> None:
-        self._seconds, self._message = seconds, message
-        self._fine = time.monotonic()
-
-    def check(self, fine: bool) -> None:
-        """Raise RuntimeError if the last call with True is too long ago."""
-        now = time.monotonic()
-        if fine:
-            self._fine = now
-        elif now - self._fine > self._seconds:
-            raise RuntimeError(self._message)
-
-
-class Heartbeats:
-    """Time for which each worker has not sent a heartbeat, while the driver waited."""
-
-    def __init__(self) -> None:
-        self._checked = -np.inf
-        self._last: dict[str, float] = {}
-        self._silence: dict[str, float] = {}
-
-    def due(self) -> bool:
-        """Return whether the last check is long enough ago."""
-        return time.monotonic() - self._checked >= RULES.check
-
-    def silent(self, last_seen: dict[str, float], limit: float) -> list[str]:
-        """Return the workers without a new heartbeat for more than ``limit`` seconds."""
-        now = time.monotonic()
-        # Not more than some checks: while the driver or the scheduler is stopped, no heartbeat is received.
-        passed, self._checked = min(now - self._checked, 2 * RULES.check), now
-        self._silence = {
-            worker: self._silence.get(worker, 0.0) + passed if self._last.get(worker) == seen else 0.0
-            for worker, seen in last_seen.items()
-        }
-        self._last = last_seen
-        return [worker for worker, seconds in self._silence.items() if seconds > limit]
-
-
-def _no_worker(seconds: float, given_up: list[str]) -> str:
-    lost = f", after {', '.join(given_up)} had stopped to send heartbeats" if given_up else ""
-    return (
-        f"the cluster must have at least one worker; got none for {seconds:g} s{lost}. Start workers, or raise timeout"
-    )
-
-
-def no_progress(work: str, seconds: float) -> str:
-    """Return the message if no worker runs a task for some time."""
-    return (
-        f"workers must {work}; got no worker with a running task for {seconds:g} s. Workers are paused if "
-        "their memory is not sufficient: add workers or memory"
-    )
+        return RuntimeError(
+            f"the scheduler must be reachable; {self._address} does not answer; with checkpoint, the next fit continues"
+        )
 
 
 def raise_error(number: int, future: Any) -> None:
@@ -262,94 +154,7 @@ def raise_error(number: int, future: Any) -> None:
     raise DataError(f"partition {number} cannot be read: {type(error).__name__}: {error}") from error
 
 
-# Delayed functions on partitions: on a cluster, or without one.
-
-
-class Tasks:
-    """Tasks that wait for workers as the estimators do: they raise an error if there is none for a long time."""
-
-    def __init__(self, timeout: float = 60.0, client: Any = None) -> None:
-        check_number("timeout", timeout, above=0.0)
-        client = _current_client() if client is None else client
-        self._cluster = None if client is None else Cluster(client, timeout)
-        if self._cluster is not None:
-            self._cluster.check_packages(self._cluster.workers())
-
-    def compute(self, values: Sequence[Any], parts: Sequence[Any]) -> list[Any]:
-        """Return the values of dask collections."""
-        if self._cluster is None:
-            return self._named(lambda: list(need("dask").compute(*values)), parts)
-        futures = self._cluster.client.compute(list(values))
-        try:
-            found: list[Any] = self._cluster.gather(futures)
-        except DataError:
-            raise
-        except Exception:
-            if any(future.status in ("error", "cancelled") for future in futures):
-                self._check(parts)
-            raise
-        return found
-
-    def persist(self, parts: Sequence[Any]) -> list[Any]:
-        """Return delayed partitions that are loaded once and kept in memory, as long as the result exists."""
-        if self._cluster is None:
-            return self._named(lambda: list(need("dask").persist(*parts)), parts)
-        return list(self._cluster.client.persist(list(parts)))
-
-    def reduce(
-        self, function: Callable[..., Any], combine: Callable[[list[Any]], Any], parts: Sequence[Any], *args: Any
-    ) -> Any:
-        """Return the value of a function for all partitions together."""
-        delayed = need("dask").delayed
-        shared = [delayed(arg, traverse=False) for arg in args]
-        values = [delayed(function)(part, *shared) for part in parts]
-        while len(values) > 1:
-            values = [delayed(combine)(values[i : i + RULES.fan_in]) for i in range(0, len(values), RULES.fan_in)]
-        return self.compute(values, parts)[0]
-
-    def _named(self, call: Callable[[], list[Any]], parts: Sequence[Any]) -> list[Any]:
-        try:
-            return call()
-        except DataError:
-            raise
-        except Exception:
-            self._check(parts)
-            raise
-
-    def _check(self, parts: Sequence[Any]) -> None:
-        """Raise DataError for the first partition that cannot be read, if there is one."""
-        touched = [need("dask").delayed(_touch)(part) for part in parts]
-        if self._cluster is None:
-            for number, value in enumerate(touched):
-                try:
-                    value.compute()
-                except Exception as error:
-                    raise DataError(f"partition {number} cannot be read: {type(error).__name__}: {error}") from error
-            return
-        for number, future in enumerate(self._cluster.client.compute(touched)):
-            try:
-                self._cluster.gather([future])
-            except Exception:
-                raise_error(number, future)
-                raise
-
-
-def _current_client() -> Any:
-    """Return the client that ``dask.compute`` would use, if any."""
-    get = need("dask").base.get_scheduler()
-    client = getattr(get, "__self__", None)
-    return client if hasattr(client, "scheduler") else None
-
-
-def _touch(part: Any) -> None:
-    """Depend on a partition."""
-
-
 # Partitions of dask collections: how they are divided, loaded on a worker and checked there.
-
-
-# Types of labels, by the kind of their array.
-_TYPES = dict.fromkeys("biuf", "numbers") | {"U": "text", "T": "text", "S": "bytes"}
 
 
 @dataclass(eq=False)
@@ -374,45 +179,9 @@ class LoadedPartition:
         return {**vars(self), "shard": None}
 
 
-def load(number: int, delayed: tuple[Any, Any, Any], worker: str | None = None) -> Any:
-    """Return a delayed :class:`LoadedPartition` of a new name, to be kept by a given worker if possible.
-
-    ``delayed`` are the rows, labels and weights of the partition, see :func:`aligned`.
-    """
-    dask = need("dask")
-    where = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
-    with dask.annotate(**where):
-        return dask.delayed(_loaded, pure=False)(number, *delayed)
-
-
-def warn_if_lost(client: Any, *collections: Any) -> None:
-    """Warn if some partitions cannot be read again after the loss of a worker.
-
-    Persisted partitions are computed again after the loss of a worker. Scattered data are lost with their worker.
-    """
-    futures_of = need("distributed").client.futures_of
-    held = [future for collection in collections if collection is not None for future in futures_of(collection)]
-    if held and client.run_on_scheduler(_scattered, [future.key for future in held]):
-        warnings.warn(
-            "some partitions exist only in the memory of workers (scattered data) and cannot be read again: if such a "
-            "worker is lost, the fit fails. Pass a collection that reads its partitions from files to avoid this",
-            UserWarning,
-            stacklevel=3,
-        )
-
-
-def _scattered(keys: list[Any], dask_scheduler: Any = None) -> bool:
-    """Return whether some keys, or keys from which they are computed, have no task that computes them."""
-    seen: set[Any] = set()
-    stack = [dask_scheduler.tasks[key] for key in keys if key in dask_scheduler.tasks]
-    while stack:
-        task = stack.pop()
-        if task.run_spec is None:
-            return True
-        if task.key not in seen:
-            seen.add(task.key)
-            stack.extend(task.dependencies)
-    return False
+def load(number: int, delayed: tuple[Any, Any, Any]) -> Any:
+    """Return a delayed :class:`LoadedPartition` of a new name, from the delayed values of :func:`aligned`."""
+    return need("dask").delayed(_loaded, pure=False)(number, *delayed)
 
 
 def _loaded(number: int, X: Any, y: Any, weight: Any) -> LoadedPartition:
@@ -488,16 +257,8 @@ def check_some_rows(labels: NDArray[Any]) -> None:
 
 def _kinds(labels: NDArray[Any]) -> list[str]:
     """Return the types of labels: those of one type can be compared."""
-    if labels.dtype.kind != "O":
-        return [_TYPES.get(labels.dtype.kind, str(labels.dtype))]
-    numbers = (bool, int, float, np.number, np.bool_)
-    types = set(map(type, labels.tolist()))
-    return sorted(
-        {
-            "numbers" if issubclass(kind, numbers) else "text" if issubclass(kind, str) else kind.__name__
-            for kind in types
-        }
-    )
+    values = labels.tolist() if labels.dtype.kind == "O" else labels[:1].tolist()
+    return sorted({"numbers" if isinstance(value, int | float | np.number) else "text" for value in values})
 
 
 def _frame(number: int, frame: Any) -> NDArray[Any]:
@@ -665,32 +426,26 @@ class DaskShards:
 
     The partitions are results of dask tasks, so that the scheduler loads those of a lost worker again on another one.
     The executor then makes new shards of them and repeats the request for these shards only; score vectors are computed
-    again from their weights. Partitions move if some worker has far more of them than others, in particular to
-    workers that arrive during the fit. ``seconds`` and ``cpu`` are the sums of the times of the slowest workers.
+    again from their weights. ``seconds`` and ``cpu`` are the sums of the times of the slowest workers.
 
     Requests are not tasks of dask: with ten partitions on two workers, a round of tasks takes ten times as long, and
     each partition would send its own histograms instead of each worker.
     """
 
     def __init__(self, cluster: Cluster, delayed: list[tuple[Any, Any, Any]]) -> None:
-        self._cluster, self._delayed = cluster, delayed
-        self._futures: dict[int, Any] = {}
+        self._cluster = cluster
         self._shards: dict[str, _Placed] = {}
         self._names = (f"rocmax-{uuid.uuid4().hex}-{i}" for i in itertools.count())
         self._positive: Any = None
         self._starts: dict[int, int] = {}
         self._sums: dict[int, int] = {}
-        # Worker that a partition was moved to.
-        self._wanted: dict[int, str] = {}
-        self._seen: set[str] = set()
-        self._next_check = 0.0
         self.rounds, self.seconds, self.cpu = 0, 0.0, 0.0
-        cluster.check_packages(cluster.workers())
-        self._load(range(len(delayed)))
+        cluster.check_package()
+        self._futures = cluster.client.compute([load(number, one) for number, one in enumerate(delayed)])
 
     def facts(self) -> list[PartitionFacts]:
         """Return what is known of each partition, in order."""
-        answers = self._on_partitions(_facts, self._futures, lambda numbers: ())
+        answers = self._on_partitions(_facts, range(len(self._futures)), lambda numbers: ())
         found = sorted((fact for _, _, facts in answers for fact in facts), key=lambda fact: fact.number)
         self._sums = {fact.number: fact.checksum for fact in found}
         return found
@@ -701,12 +456,11 @@ class DaskShards:
         It follows :meth:`facts`, whose checksums the partitions have to keep.
         """
         self._positive, self._starts = positive, starts
-        self._form(self._futures)
+        self._form(range(len(self._futures)))
 
     def run(self, recipes: Sequence[Recipe], drop: Sequence[int], method: Callable[..., T], *args: Any) -> list[T]:
         """Return the answer of each shard."""
         self.rounds += 1
-        self._rebalance()
         answers: dict[str, T] = {}
         for _ in range(RULES.attempts):
             waiting = [name for name in self._shards if name not in answers]
@@ -720,27 +474,14 @@ class DaskShards:
             self.cpu += max((answer.cpu for answer in given), default=0.0)
             for answer in given:
                 answers |= answer.found
-            self._form_again([name for name in waiting if name not in answers])
+            lost = [name for name in waiting if name not in answers]
+            self._form([number for name in lost for number in self._shards.pop(name).numbers])
         raise _too_many()
 
     def close(self) -> None:
         """Release the partitions, and with them the shards."""
         self._shards.clear()
         self._futures.clear()
-
-    def _load(self, numbers: Iterable[int], worker: str | None = None) -> None:
-        """Start to load partitions, on a given worker or anywhere."""
-        numbers = list(numbers)
-        futures = self._cluster.client.compute([load(number, self._delayed[number], worker) for number in numbers])
-        self._futures.update(zip(numbers, futures, strict=True))
-        for number in numbers:
-            self._wanted.pop(number, None)
-        if worker is not None:
-            self._wanted.update(dict.fromkeys(numbers, worker))
-
-    def _form_again(self, names: Iterable[str]) -> None:
-        """Make new shards of the partitions of some shards."""
-        self._form([number for name in names for number in self._shards.pop(name).numbers])
 
     def _form(self, numbers: Iterable[int]) -> None:
         """Make shards of partitions, one on each worker."""
@@ -776,8 +517,7 @@ class DaskShards:
     def _locate(self, numbers: Iterable[int]) -> dict[int, str]:
         """Wait until partitions are loaded; return their workers."""
         waiting, found = set(numbers), dict[int, str]()
-        patience = Patience(self._cluster.timeout, no_progress("load the partitions", self._cluster.timeout))
-        pause = RULES.check / 200
+        fine = time.monotonic()
         while True:
             keys = {self._futures[number].key: number for number in waiting}
             found.update((keys[key], worker) for key, worker in self._cluster.locate(keys).items())
@@ -786,48 +526,11 @@ class DaskShards:
                 return found
             for number in waiting:
                 raise_error(number, self._futures[number])
-            self._cluster.give_up_frozen()
-            # If all workers of a cluster are lost, dask assigns a task with a preferred worker to no new one.
-            workers = self._cluster.workers()
-            self._load([number for number in waiting if self._wanted.get(number, workers[0]) not in workers])
-            patience.check(self._cluster.working())
-            time.sleep(pause)
-            pause = min(2 * pause, RULES.check / 5)
-
-    def _rebalance(self) -> None:
-        """Move partitions from workers that have many to workers that have few, if the set of workers has changed."""
-        now = time.monotonic()
-        if now < self._next_check:
-            return
-        self._next_check = now + RULES.check
-        listed = self._cluster.listed()
-        held: dict[str, list[int]] = {worker: [] for worker in listed}
-        for placed in self._shards.values():
-            held.setdefault(placed.worker, []).extend(placed.numbers)
-        if listed == self._seen or not held.keys() <= listed:
-            return
-        self._cluster.check_packages(listed - self._seen)
-        self._seen = listed
-        donors = set()
-        for donor, receiver, number in moves(held):
-            donors.add(donor)
-            self._load([number], receiver)
-        self._form_again([name for name, placed in self._shards.items() if placed.worker in donors])
-
-
-def moves(held: dict[str, list[int]]) -> list[tuple[str, str, int]]:
-    """Return which partitions move so that no worker has many more than others: from, to, number; modifies ``held``."""
-    share = -(-sum(map(len, held.values())) // len(held))
-    found = []
-    for donor in sorted(held):
-        # A partition that moves is read again: small differences stay.
-        if len(held[donor]) <= share + share // 4:
-            continue
-        while len(held[donor]) > share:
-            receiver = min(sorted(held), key=lambda worker: len(held[worker]))
-            held[receiver].append(held[donor].pop())
-            found.append((donor, receiver, held[receiver][-1]))
-    return found
+            if self._cluster.working():
+                fine = time.monotonic()
+            elif time.monotonic() - fine > self._cluster.timeout:
+                raise self._cluster.no_progress()
+            time.sleep(RULES.check / 20)
 
 
 def _checked(worker: str, found: Any) -> Any:

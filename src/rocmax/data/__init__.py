@@ -7,9 +7,9 @@ with NaN for missing values for numbers and booleans, strings for text, and date
 from __future__ import annotations
 
 from rocmax._docstrings import publish
-from rocmax.data.read import DataError, Reading, Table, TableSource, iter_batches, read_columns, read_table
+from rocmax.data.read import DataError, Reading, Table, iter_batches, read_columns, read_table
 from rocmax.data.store import RowStore
 
-__all__ = ["DataError", "Reading", "RowStore", "Table", "TableSource", "iter_batches", "read_columns", "read_table"]
+__all__ = ["DataError", "Reading", "RowStore", "Table", "iter_batches", "read_columns", "read_table"]
 
 publish("rocmax.data", globals(), __all__)

@@ -7,16 +7,16 @@ import csv
 import datetime
 import difflib
 import glob
+import hashlib
 import importlib
 import io
 import re
 import shutil
 import tempfile
 import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from itertools import islice
 from pathlib import Path
@@ -278,18 +278,16 @@ class Bounded(io.RawIOBase):
         return int(count)
 
 
-class Spool:
-    """Copy of an open file, because the header and the rows of a table are read separately."""
-
-    def __init__(self, stream: Any) -> None:
-        self._copy = tempfile.NamedTemporaryFile(suffix=".csv")  # noqa: SIM115  # removed when this object is
-        shutil.copyfileobj(stream, self._copy)
-        self._copy.flush()
-        self.path = Path(self._copy.name)
-        name = getattr(stream, "name", None)
-        self.name = "standard input" if name in ("<stdin>", 0) or not isinstance(name, str) else name
-        if self._copy.tell() == 0:
-            raise DataError(f"{self.name} is empty")
+def copied(stream: Any) -> tuple[Any, str]:
+    """Return a temporary copy of an open file, whose header and rows are read separately, and the name of the file."""
+    copy = tempfile.NamedTemporaryFile(suffix=".csv")  # noqa: SIM115  # removed when this object is
+    shutil.copyfileobj(stream, copy)
+    copy.flush()
+    name = getattr(stream, "name", None)
+    name = "standard input" if name in ("<stdin>", 0) or not isinstance(name, str) else name
+    if copy.tell() == 0:
+        raise DataError(f"{name} is empty")
+    return copy, name
 
 
 def find_sources(path: str | Path) -> list[Source]:
@@ -883,142 +881,102 @@ def _open_parquet(source: Source) -> Any:
         raise DataError(f"{source.path} is not a parquet file, although its name says so: {error}") from error
 
 
-# Sheets of Excel workbooks, copied to text tables, so that their values are read like those of csv files.
+# Sheets of Excel workbooks, read with pandas and copied to csv files, whose values they are read like.
 
 
 SHEET_DELIMITER = ","
 
 
-class SheetCopy:
-    """Copy of a sheet as a csv file, which is removed when this object is.
+def sheet_copy(source: Source, likely: str | None) -> tuple[Any, str]:
+    """Return a temporary copy of a sheet as a csv file, and the name of the sheet.
 
     Row n of the sheet is record n of the copy; rows without values are empty lines.
     """
-
-    def __init__(self, source: Source, likely: str | None) -> None:
-        openpyxl = need("openpyxl")
-        has_formulas = _check(source)
-        self._copy = tempfile.NamedTemporaryFile(  # noqa: SIM115  # removed when this object is
-            "w", suffix=".csv", encoding="utf-8", newline=""
-        )
-        self.path = Path(self._copy.name)
-        try:
-            with ExitStack() as stack:
-
-                def opened(data_only: bool) -> Any:
-                    book = openpyxl.load_workbook(source.path, read_only=True, data_only=data_only)
-                    return stack.enter_context(closing(book))
-
-                book = opened(True)
-                self.sheet = _chosen(source, book, source.reading.sheet, likely)
-                rows = _sheet_rows(book[self.sheet])
-                if has_formulas:
-                    rows = _checked_rows(source, rows, _sheet_rows(opened(False)[self.sheet]))
-                self._write(source, rows, source.reading.decimal or ".")
-        except DataError:
-            raise
-        except Exception as error:  # openpyxl raises errors of all kinds for damaged files
-            reason = f"{type(error).__name__}: {error}"
-            raise DataError(f"{source.path} is not an Excel workbook, or is damaged ({reason})") from error
-        self._copy.flush()
-
-    def _write(self, source: Source, rows: Iterator[Any], decimal: str) -> None:
-        writer = csv.writer(self._copy, delimiter=SHEET_DELIMITER, lineterminator="\n")
-        width = 0
-        for number, cells in enumerate(rows, 1):
-            texts = [_text(cell.value, decimal) for cell in cells]
-            if not any(texts):
-                self._copy.write("\n")
-            elif not width:
-                names = _names(texts)
-                width = len(names)
-                writer.writerow(names)
-            else:
-                over = next((text for text in texts[width:] if text), None)
-                if over is not None:
-                    found = f"{source.at(number)}: the value {over!r} is to the right of the header"
-                    raise DataError(f"{found}; name its column, or delete it")
-                writer.writerow([*texts[:width], *[""] * (width - len(texts))])
-        if not width:
-            raise DataError(f"{source.path} is empty: its sheet {self.sheet!r} has no values")
+    sheet, table = _sheet(source, likely)
+    copy = tempfile.NamedTemporaryFile(  # noqa: SIM115  # removed when this object is
+        "w", suffix=".csv", encoding="utf-8", newline=""
+    )
+    writer, width = csv.writer(copy, delimiter=SHEET_DELIMITER, lineterminator="\n"), 0
+    for number, cells in enumerate(table.itertuples(index=False), 1):
+        texts = [_text(cell, source.reading.decimal or ".") for cell in cells]
+        filled = max((i for i, text in enumerate(texts, 1) if text), default=0)
+        if filled and not width:
+            width = filled
+            texts = [text or f"unnamed: {i}" for i, text in enumerate(texts)]  # the names of pandas
+        elif filled > width:
+            found = f"{source.at(number)}: the value {texts[filled - 1]!r} is to the right of the header"
+            raise DataError(f"{found}; name its column, or delete it")
+        writer.writerow(texts[:width] if filled else [])
+    copy.flush()
+    return copy, sheet
 
 
-def _check(source: Source) -> bool:
-    """Raise DataError if a file is not a workbook or too large; return whether a sheet has formulas."""
+def _sheet(source: Source, likely: str | None) -> tuple[str, Any]:
+    """Return the name and the cells of the sheet to read."""
+    need("openpyxl")
+    _check_workbook(source)
+    sheet, cells = source.reading.sheet, {"header": None, "dtype": object, "na_filter": False}
+    try:
+        pd = need("pandas")
+        with pd.ExcelFile(source.path, engine="openpyxl") as book:
+            present = list(book.sheet_names)
+            sheet = likely if sheet is None and likely in present else sheet
+            shown = [each.title for each in book.book.worksheets if each.sheet_state == "visible"]
+            wanted = [name for name in present if name == sheet or (sheet is None and name in shown)]
+            tables = {name: pd.read_excel(book, sheet_name=name, **cells) for name in wanted}
+    except Exception as error:  # openpyxl raises errors of all kinds for damaged files
+        reason = f"{type(error).__name__}: {error}"
+        raise DataError(f"{source.path} is not an Excel workbook, or is damaged ({reason})") from error
+    if sheet is not None and not tables:
+        raise DataError(f"{source.path} has no sheet {sheet!r}; its sheets are {_listed(present)}")
+    filled = {name: table for name, table in tables.items() if (table != "").to_numpy().any()}
+    if not filled:
+        raise DataError(f"{source.path} is empty: none of its sheets has values")
+    if len(filled) > 1:
+        found = f"{source.path} has {len(filled)} sheets, {_listed(list(filled))}; pass the one to read: "
+        raise DataError(Message(found, Parameter("sheet", ...)))
+    (name, table) = next(iter(filled.items()))
+    _refuse_lost_formulas(source, name, table)
+    return name, table
+
+
+def _refuse_lost_formulas(source: Source, sheet: str, table: Any) -> None:
+    """Raise DataError if the value of a formula is not in the file, and would be lost."""
+    with zipfile.ZipFile(source.path) as archive:
+        sheets = [name for name in archive.namelist() if name.startswith("xl/worksheets/")]
+        if not any(mark in archive.read(name) for name in sheets for mark in (b"<f>", b"<f ")):
+            return
+    with closing(need("openpyxl").load_workbook(source.path, read_only=True)) as book:
+        for cell in (cell for row in book[sheet].iter_rows() for cell in row if cell.data_type == "f"):
+            inside = cell.row <= table.shape[0] and cell.column <= table.shape[1]
+            if not inside or table.iat[cell.row - 1, cell.column - 1] == "":
+                raise DataError(
+                    f"{source.path}, cell {cell.coordinate}: the value of its formula is not in the file; open the "
+                    "workbook in a spreadsheet program and save it there"
+                )
+
+
+def _check_workbook(source: Source) -> None:
+    """Raise DataError if a file is not a workbook or too large."""
     try:
         limit = unpack_limit(source.path.stat().st_size, source.reading.max_bytes)
         with zipfile.ZipFile(source.path) as archive:
             # zipfile reads no more of a member than this.
             if sum(member.file_size for member in archive.infolist()) > limit:
                 raise DataError(beyond_limit(source.path, limit))
-            sheets = [name for name in archive.namelist() if name.startswith("xl/worksheets/")]
-            return any(mark in archive.read(name) for name in sheets for mark in (b"<f>", b"<f "))
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+    except zipfile.BadZipFile as error:
         raise DataError(f"{source.path} is not an Excel workbook, although its name says so ({error})") from error
     except OSError as error:
         raise source.broken(error) from error
 
 
-def _chosen(source: Source, book: Any, sheet: str | None, likely: str | None) -> str:
-    """Return the name of the sheet to read."""
-    present = [each.title for each in book.worksheets]
-    if sheet is not None:
-        if sheet not in present:
-            listed = ", ".join(map(repr, present))
-            raise DataError(f"{source.path} has no sheet {sheet!r}; its sheets are {listed}")
-        return sheet
-    if likely in present:
-        return str(likely)
-    filled = [
-        each.title
-        for each in book.worksheets
-        if each.sheet_state == "visible" and any(cell.value is not None for row in _sheet_rows(each) for cell in row)
-    ]
-    if not filled:
-        raise DataError(f"{source.path} is empty: none of its sheets has values")
-    if len(filled) > 1:
-        listed = ", ".join(map(repr, filled))
-        found = f"{source.path} has {len(filled)} sheets, {listed}; pass the one to read: "
-        raise DataError(Message(found, Parameter("sheet", ...)))
-    return str(filled[0])
-
-
-def _sheet_rows(sheet: Any) -> Iterator[Any]:
-    """Return the cells of each row."""
-    sheet.reset_dimensions()  # those that a file states may be wrong
-    rows: Iterator[Any] = sheet.iter_rows()
-    return rows
-
-
-def _checked_rows(source: Source, rows: Iterator[Any], formulas: Iterator[Any]) -> Iterator[Any]:
-    """Yield the cells of each row; raise DataError if the value of a formula is not in the file, and would be lost."""
-    for cells, others in zip(rows, formulas, strict=True):
-        for cell, formula in zip(cells, others, strict=False):
-            if cell.value is None and formula.data_type == "f":
-                raise DataError(
-                    f"{source.path}, cell {formula.coordinate}: the value of its formula is not in the file; open the "
-                    "workbook in a spreadsheet program and save it"
-                )
-        yield cells
-
-
-def _names(texts: list[str]) -> list[str]:
-    """Return the names in a header: without empty cells at its end, and with the names of pandas for other ones."""
-    last = max(i for i, text in enumerate(texts) if text)
-    return [text or f"unnamed: {i}" for i, text in enumerate(texts[: last + 1])]
-
-
 def _text(value: Any, decimal: str) -> str:
     """Return a value as it is written in a csv file."""
-    if value is None:
-        return ""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
         return (str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)).replace(".", decimal)
-    if isinstance(value, datetime.datetime):
-        return value.isoformat(" ")
-    return str(value)
+    return value.isoformat(" ") if isinstance(value, datetime.datetime) else str(value)
 
 
 # Svmlight files, read with scikit-learn.
@@ -1084,40 +1042,30 @@ def _explained(source: Source, error: Exception, n_features: int | None) -> Data
     return DataError(f"{source.path} is not an svmlight file: {text}")
 
 
-# Conversion of chunks of any size to batches of one size, in order or shuffled within a buffer.
+# Conversion of chunks of any size to batches of one size.
 
 
-def rebatch(
-    chunks: Iterable[Table], batch_size: int, buffer_size: int | None, rng: np.random.Generator | None
-) -> Iterator[Table]:
-    """Yield batches of ``batch_size`` rows, shuffled within the buffer if a generator is given.
-
-    Rows that remain after a full buffer stay in the pool for the next one, so that only the last batch can be smaller.
-    """
+def rebatch(chunks: Iterable[Table], size: int) -> Iterator[Table]:
+    """Yield batches of ``size`` rows; the last one can be smaller."""
     pool: list[Table] = []
-    held, enough = 0, max(batch_size, buffer_size or 0)
+    held = 0
     for chunk in chunks:
         start, n_rows = 0, chunk[0].shape[0]
         while start < n_rows:
-            stop = min(start + enough - held, n_rows)
+            stop = min(start + size - held, n_rows)
             pool.append(_pool_rows(chunk, slice(start, stop)))
             held, start = held + stop - start, stop
-            if held == enough:
-                whole = _permuted(_joined_pool(pool), rng)
-                full = held - held % batch_size
-                yield from _split(whole, full, batch_size)
-                pool, held = [_pool_rows(whole, slice(full, held))], held - full
+            if held == size:
+                yield _joined_pool(pool)
+                pool, held = [], 0
     if held:
-        yield from _split(_permuted(_joined_pool(pool), rng), held, batch_size)
+        yield _joined_pool(pool)
 
 
-def _split(chunk: Table, n_rows: int, size: int) -> Iterator[Table]:
-    for start in range(0, n_rows, size):
-        yield _pool_rows(chunk, slice(start, min(start + size, n_rows)))
-
-
-def _permuted(chunk: Table, rng: np.random.Generator | None) -> Table:
-    return chunk if rng is None else _pool_rows(chunk, rng.permutation(chunk[0].shape[0]))
+def shuffled(chunks: Iterable[Table], size: int, rng: np.random.Generator) -> Iterator[Table]:
+    """Yield buffers of ``size`` rows in random order."""
+    for rows in rebatch(chunks, size):
+        yield _pool_rows(rows, rng.permutation(rows[0].shape[0]))
 
 
 def _pool_rows(chunk: Table, index: Any) -> Table:
@@ -1146,52 +1094,33 @@ TEXT_FORMATS = ("csv", "tsv", "xlsx")
 class TableSource:
     """File or data frame with known columns; the header is parsed once, even if the rows are read several times.
 
-    Parameters
-    ----------
-    table : str, Path, list of them, file or data frame
-        File, as in :func:`read_table`, or a pattern such as ``part-*.csv``; several files with the same columns; a
-        binary file that is open for reading csv; or a pandas or polars DataFrame, or a pyarrow Table.
-    reading
-    likely : Reading, default=None
-        How similar tables are written. Their delimiter, encoding and sheet are taken if ``reading`` has none and the
-        content shows no others.
+    ``table`` is what :func:`read_table` reads, several files with the same columns, or a binary file that is open for
+    reading csv. ``likely`` is how similar tables are written: their delimiter, encoding and sheet are taken if
+    ``reading`` has none and the content shows no others.
 
-    Attributes
-    ----------
-    name : str
-        Path of the file, or "the table" for a data frame.
-    columns : list of str or None
-        Column names, in order; None for an svmlight file, which has no column names.
-    reading : Reading
-        How the table is written, with the delimiter, the encoding and the sheet that were found in the first file.
-    notes : list of str
-        Delimiters and encodings that were detected and are neither the default nor ``likely``.
-    n_skipped : int
-        Number of rows without a label that the last call of :meth:`read` left out.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rocmax.data import TableSource
-    >>> source = TableSource(pd.DataFrame({"amount": [10, None], "label": ["ok", "fraud"]}))
-    >>> source.columns
-    ['amount', 'label']
-    >>> source.read(target="label").X["amount"].tolist()
-    [10.0, nan]
+    ``name`` is the path of the file, or "the table"; ``columns`` are the names, None for an svmlight file; ``reading``
+    has the delimiter, the encoding and the sheet that were found in the first file; ``notes`` are those on detected
+    delimiters and encodings that are not the expected ones; ``n_skipped`` is the number of rows without a label that
+    the last call of :meth:`read` left out.
     """
 
     def __init__(self, table: Any, reading: Reading | None = None, *, likely: Reading | None = None) -> None:
         reading, likely = checked_reading(reading or Reading()), checked_reading(likely or Reading())
         self.n_skipped = 0
-        self._spool = Spool(table) if hasattr(table, "read") else None
-        self._sources: list[Source] = _sources(table, reading, self._spool)
-        self._sheets: list[SheetCopy] = []
+        # Temporary copies, removed with this object.
+        self._copies: list[Any] = []
+        if hasattr(table, "read"):
+            copy, name = copied(table)
+            self._copies.append(copy)
+            self._sources = [Source(Path(name), "csv", reading=reading, content=Path(copy.name))]
+        else:
+            self._sources = _sources(table, reading)
         for i, source in enumerate(self._sources):
             if source.format == "xlsx":
-                copy = SheetCopy(source, likely.sheet)
-                self._sheets.append(copy)
-                written = replace(reading, delimiter=SHEET_DELIMITER, encoding=UTF8, sheet=copy.sheet)
-                self._sources[i] = source._replace(content=copy.path, reading=written)
+                copy, sheet = sheet_copy(source, likely.sheet)
+                self._copies.append(copy)
+                written = replace(reading, delimiter=SHEET_DELIMITER, encoding=UTF8, sheet=sheet)
+                self._sources[i] = source._replace(content=Path(copy.name), reading=written)
             elif source.format in ("csv", "tsv"):
                 self._sources[i] = source._replace(reading=detected(source, likely))
         self.reading: Reading = self._sources[0].reading
@@ -1201,9 +1130,35 @@ class TableSource:
             if i:
                 _check_same(self._sources[0], self.columns, source)
             self._sources[i] = source._replace(n_columns=len(self.columns or ()))
+        self.paths = [source.path for source in self._sources]
         self.name = str(self._sources[0].path)
         if len(self._sources) > 1:
             self.name += f" and {len(self._sources) - 1} more"
+
+    def digest(self, name: str = "") -> int:
+        """Return a hash of the whole content, of 64 bits, by which a table can be recognized.
+
+        Parameters
+        ----------
+        name : str, default=""
+            What else is part of the hash.
+
+        Returns
+        -------
+        int
+            The hash. Copies of a file have the same; the same rows in another format have not.
+        """
+        found = hashlib.blake2b(name.encode(), digest_size=8)
+        for source in self._sources:
+            if source.format == "frame":
+                frame = frame_table(source, self.columns or ()).to_pandas()
+                found.update(repr(self.columns).encode())
+                found.update(need("pandas").util.hash_pandas_object(frame, index=False).to_numpy().tobytes())
+                continue
+            with source.file.open("rb") as file:
+                while piece := file.read(RULES.block):
+                    found.update(piece)
+        return int.from_bytes(found.digest(), "little")
 
     def read(
         self,
@@ -1213,17 +1168,7 @@ class TableSource:
         types: Mapping[str, Kind] | None = None,
         n_features: int | None = None,
     ) -> Table:
-        """Read all rows.
-
-        Parameters
-        ----------
-        target, columns, types, n_features
-
-        Returns
-        -------
-        Table
-            ``X`` (DataFrame or CSR matrix) and ``y``.
-        """
+        """Read all rows."""
         sources = [source.limited() for source in self._sources]
         if sources[0].format == "svmlight":
             _no_names(sources[0], target, columns)
@@ -1252,29 +1197,7 @@ class TableSource:
         types: Mapping[str, Kind] | None = None,
         n_features: int | None = None,
     ) -> Iterator[Table]:
-        """Read the rows in batches; the parameters are those of :func:`iter_batches`.
-
-        Parameters
-        ----------
-        target
-        batch_size : int, default=10000
-            Number of rows in a batch; the last batch may have fewer.
-        buffer_size : int, default=None
-            Number of rows in the shuffle buffer, at least ``batch_size``. If None, the order of the file is kept.
-        random_state : int, numpy.random.Generator or None, default=None
-            Seed or generator of the order. Pass an int for reproducible results.
-        columns
-        types : ...
-            Types are inferred from the first 4 MB of a text table; a later row with another type is an error that
-            names the line.
-        n_features : ...
-            This requires an extra pass.
-
-        Returns
-        -------
-        iterator of Table
-            ``X`` (DataFrame or CSR matrix) and ``y``.
-        """
+        """Read the rows in batches; the parameters are those of :func:`iter_batches`."""
         _check_sizes(batch_size, buffer_size)
         source = self._sources[0]
         if source.format == "svmlight":
@@ -1285,24 +1208,12 @@ class TableSource:
             names, declared = self._resolve(target, columns, types)
             tables = (table for one in self._sources for table in _chunks(one, names, declared))
             chunks = (as_table(source, table, target, types or {}) for table in tables)
-        rng = None if buffer_size is None else np.random.default_rng(random_state)
-        return rebatch(chunks, batch_size, buffer_size, rng)
+        if buffer_size is not None:
+            chunks = shuffled(chunks, buffer_size, np.random.default_rng(random_state))
+        return rebatch(chunks, batch_size)
 
     def places(self, column: str, values: Sequence[str]) -> dict[str, str]:
-        """Return where values of a column first occur, such as "train.csv, line 7"; a value may be missing.
-
-        Parameters
-        ----------
-        column : str
-            Name of the column.
-        values : sequence of str
-            Values, without spaces around them.
-
-        Returns
-        -------
-        dict of str to str
-            Places by value.
-        """
+        """Return where values of a column first occur, such as "train.csv, line 7"; a value may be missing."""
         found: dict[str, str] = {}
         for source in self._sources:
             rest = [value for value in values if value not in found]
@@ -1312,37 +1223,13 @@ class TableSource:
         return found
 
     def find(self, column: str, test: Callable[[str], bool]) -> tuple[str, str] | None:
-        """Return the place of the first value of a column of a text table that passes a test, and the value.
-
-        Parameters
-        ----------
-        column : str
-            Name of the column.
-        test : callable
-            Function of a value, without spaces around it, that returns a bool.
-
-        Returns
-        -------
-        tuple of str or None
-            Place, such as "train.csv, line 7", and value; None if there is none or the table is not a text table.
-        """
+        """Return the place of the first value of a column of a text table that passes a test, and the value."""
         texts = (source for source in self._sources if source.format in TEXT_FORMATS)
         fields = ((source, *field) for source in texts for field in csv_fields(source, column))
         return next(((source.at(number), value) for source, number, value in fields if test(value)), None)
 
     def zero_led(self, columns: Sequence[str]) -> list[str]:
-        """Return the columns of text tables in which integers have leading zeros, as codes have.
-
-        Parameters
-        ----------
-        columns : sequence of str
-            Columns to look at.
-
-        Returns
-        -------
-        list of str
-            Their names.
-        """
+        """Return the columns of text tables in which integers have leading zeros, as codes have."""
         first = self._sources[0]
         return zero_led(first, columns) if columns and first.format in TEXT_FORMATS else []
 
@@ -1377,10 +1264,8 @@ def _no_names(source: Source, target: str | None, columns: Sequence[str] | None)
         raise DataError(f"{source.path} is an svmlight file, which stores its labels itself and has no column names")
 
 
-def _sources(table: Any, reading: Reading, spool: Spool | None) -> list[Source]:
+def _sources(table: Any, reading: Reading) -> list[Source]:
     """Return the files or the data frame of a table."""
-    if spool is not None:
-        return [Source(Path(spool.name), "csv", reading=reading, content=spool.path)]
     if is_frame(table):
         arrow()
         return [Source(Path("the table"), "frame", reading=reading, frame=table)]
@@ -1476,8 +1361,9 @@ def _chunks(source: Source, names: list[str], declared: dict[str, Any]) -> Itera
 # Public readers of files and data frames, as a whole or in batches.
 
 
-# What the options of reading are written in, for messages.
-_HOLDERS = {field.name: "reading=Reading" for field in fields(Reading)}
+def parameter_names() -> Any:
+    """Return a context in which messages name the options of reading as :class:`Reading` does."""
+    return holding({field.name: "reading=Reading" for field in fields(Reading)})
 
 
 def read_columns(path: Any, reading: Reading | None = None) -> list[str] | None:
@@ -1492,7 +1378,7 @@ def read_columns(path: Any, reading: Reading | None = None) -> list[str] | None:
     list of str or None
         Column names, in order.
     """
-    with holding(_HOLDERS):
+    with parameter_names():
         return TableSource(path, reading).columns
 
 
@@ -1533,7 +1419,7 @@ def read_table(
     >>> X["amount"].tolist(), X["country"].tolist(), y.tolist()
     ([10.0, nan], ['FR', 'DE'], ['ok', 'fraud'])
     """
-    with holding(_HOLDERS):
+    with parameter_names():
         source = TableSource(path, reading)
         return source.read(target=target, columns=columns, types=types, n_features=n_features)
 
@@ -1596,7 +1482,7 @@ def iter_batches(
     [[0.0, 1.0], [2.0, 3.0], [4.0]]
     """
     _check_sizes(batch_size, buffer_size)
-    with holding(_HOLDERS):
+    with parameter_names():
         found = TableSource(path, reading).batches(
             target=target,
             batch_size=batch_size,
@@ -1612,7 +1498,7 @@ def iter_batches(
 def _held(batches: Iterator[Table]) -> Iterator[Table]:
     """Yield batches; only while one is read, messages name the parameters of :func:`iter_batches`."""
     while True:
-        with holding(_HOLDERS):
+        with parameter_names():
             batch = next(batches, None)
         if batch is None:
             return

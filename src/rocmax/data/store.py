@@ -6,7 +6,6 @@ its whole size, and where a file was shortened or the disk is full, it ends the 
 
 from __future__ import annotations
 
-import glob
 import os
 import re
 import shutil
@@ -14,9 +13,8 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.lib.format import open_memmap
@@ -24,22 +22,12 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from rocmax._support import stage
-from rocmax._validation import WEIGHT_ADVICE, WEIGHT_SIZE, canonical_csr, check_flag, extreme_weights, missing_values
-from rocmax.data.read import DataError, Kind, Reading, Table, TableSource, check_names
+from rocmax._validation import WEIGHT_ADVICE, WEIGHT_SIZE, canonical_csr, extreme_weights, missing_values
+from rocmax.data.read import RULES as READERS
+from rocmax.data.read import DataError, Kind, Reading, Table, TableSource, check_names, parameter_names
 
-
-@dataclass(frozen=True)
-class StoreRules:
-    """Numbers of the row store, each with its reason."""
-
-    # A chunk takes a quarter of the memory; its products and the copy for its squares take less than another quarter
-    # each.
-    share: int = 4
-    # Rows whose labels or weights are processed at a time.
-    block: int = 1 << 20
-
-
-RULES = StoreRules()
+# A chunk takes a quarter of the memory; its products and the copy for its squares take less than another quarter each.
+SHARE = 4
 
 
 def parse_bytes(name: str, size: Any) -> int:
@@ -66,9 +54,8 @@ class DiskArray:
     def __init__(self, path: str | Path, dtype: DTypeLike, shape: Sequence[int], offset: int = 0) -> None:
         self.path, self.dtype, self.shape = Path(path), np.dtype(dtype), tuple(shape)
         self._offset = offset
-        # Size, time and place of a file of the user, and checksums of the rows that were read; they must not change.
+        # Size, time and place of a file of the user, which must not change.
         self._stamp: tuple[int, ...] | None = None
-        self._sums: dict[tuple[int, int], int] = {}
         self._row_bytes = self.dtype.itemsize * int(np.prod(self.shape[1:], dtype=np.int64))
 
     @classmethod
@@ -123,10 +110,6 @@ class DiskArray:
         found: NDArray[Any] = np.empty((max(stop - start, 0), *self.shape[1:]), dtype=self.dtype)
         with self._opened("rb") as file:
             self._fill(file, found, start)
-        if self._stamp is not None:
-            now = checksum(found)
-            if self._sums.setdefault((start, stop), now) != now:
-                raise DataError(_changed(self.path, f"rows {start} to {stop} have other values"))
         return found
 
     def __setitem__(self, rows: slice, values: NDArray[Any]) -> None:
@@ -160,7 +143,10 @@ class DiskArray:
             raise DataError(f"{self.path} cannot be read: {error.strerror or error}") from error
         if self._stamp is not None and file_stamp(file.fileno()) != self._stamp:
             file.close()
-            raise DataError(_changed(self.path, "its size, its time or its place on the disk is another one"))
+            raise DataError(
+                f"{self.path} must not change while its rows are used: its size, its time or its place on the disk is "
+                "another one than before. Fit to a copy of the file, or again when it is complete"
+            )
         return file
 
 
@@ -190,41 +176,12 @@ def checksum(*arrays: NDArray[Any] | None) -> int:
         values = array.astype(str) if array is not None and array.dtype.kind in "OT" else array
         total = zlib.crc32(repr(None if values is None else (values.dtype.str, values.shape)).encode(), total)
         if values is not None and values.size:
-            total = _checksum_of_bytes(np.ascontiguousarray(values).reshape(-1).view(np.uint8), total)
+            content: Any = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+            total = zlib.crc32(content, total)
     return total
 
 
-def _checksum_of_bytes(values: NDArray[np.uint8], total: int) -> int:
-    """Return a CRC of sums of words at a fixed distance, which take less time than the CRC of all bytes."""
-    width = 251  # a prime: two rows that are exchanged change the sums
-    size = values.size - values.size % (8 * width)
-    words = values[:size].view(np.uint64).reshape(-1, width)
-    for start in range(0, len(words), 128):
-        total = zlib.crc32(words[start : start + 128].sum(axis=0), total)
-    return zlib.crc32(values[size:], total)  # type: ignore[arg-type]
-
-
-def _changed(path: Path, how: str) -> str:
-    return (
-        f"{path} must not change while its rows are used: {how} than when it was read before. Fit to a copy of the "
-        "file, or again when it is complete"
-    )
-
-
 # Rows that are read in chunks: in memory, in .npy files, or in CSR arrays in files.
-
-
-class RowChunks(Protocol):
-    """Rows of numbers that are read in chunks."""
-
-    shape: tuple[int, int]
-    dtype: np.dtype[Any]
-
-    def chunks(self) -> Iterator[tuple[int, Any]]:
-        """Yield the number of the first row of each chunk, and the chunk, an array or a CSR matrix."""
-
-    def rows(self, index: NDArray[np.intp]) -> Any:
-        """Return some rows."""
 
 
 class MemoryRows:
@@ -298,6 +255,9 @@ class SparseFileRows:
         return sparse.csr_matrix((data, self._indices.slices(starts, stops), indptr), shape=shape)
 
 
+RowChunks = MemoryRows | DenseFileRows | SparseFileRows
+
+
 def _precision(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the type of the products: sums of many rows need more digits than those of half precision."""
     return np.promote_types(dtype, np.float32) if dtype.kind == "f" else np.dtype(np.float64)
@@ -346,7 +306,9 @@ def encoded(y: Any, size: int) -> tuple[NDArray[Any], NDArray[np.uint8]]:
     if labels.shape != (size,):
         raise DataError(f"y must have shape ({size},), one label per row; got {labels.shape}")
     codes = LabelCodes()
-    for start, block in _blocks(labels):
+    step = READERS.block // 8
+    for start in range(0, size, step):
+        block = labels[start : start + step]
         missing = missing_values(block)
         if missing.any():
             row = int(missing.argmax())
@@ -355,21 +317,18 @@ def encoded(y: Any, size: int) -> tuple[NDArray[Any], NDArray[np.uint8]]:
     return codes.finish()
 
 
-def open_weights(values: Any, size: int) -> NDArray[np.float64] | DiskArray:
-    """Return one weight per row, which stay on disk if they are there."""
-    found: Any = DiskArray.open(values) if isinstance(values, str | Path) else DiskArray.of_map(values)
+def loaded_weights(values: Any, size: int) -> NDArray[np.float64]:
+    """Return one weight per row, in memory."""
+    found: Any = DiskArray.open(values)[:] if isinstance(values, str | Path) else np.asarray(values)
     try:
-        found = np.asarray(values, dtype=np.float64) if found is None else found
-    except (TypeError, ValueError):
-        found = np.asarray(values)
-    if found.dtype.kind not in "fiub":
-        raise DataError(f"sample_weight must contain numbers; got dtype {found.dtype}")
+        found = found.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"sample_weight must contain numbers; got dtype {found.dtype}") from error
     if found.shape != (size,):
         raise DataError(f"sample_weight must have shape ({size},), one value per row; got {found.shape}")
-    for start, block in _blocks(found):
-        check_weights(block, "sample_weight", start)
-    checked: NDArray[np.float64] | DiskArray = found
-    return checked
+    check_weights(found, "sample_weight")
+    weights: NDArray[np.float64] = found
+    return weights
 
 
 def check_weights(values: NDArray[Any], name: str, first: int = 0, counted: str = "") -> None:
@@ -386,12 +345,6 @@ def check_weights(values: NDArray[Any], name: str, first: int = 0, counted: str 
         )
 
 
-def _blocks(values: NDArray[Any] | DiskArray) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Yield the number of the first row and the values of some rows at a time."""
-    for start in range(0, values.shape[0], RULES.block):
-        yield start, values[start : start + RULES.block]
-
-
 def _mixed(name: str, labels: Iterable[Any]) -> DataError:
     kinds = sorted({type(label).__name__ for label in labels})
     return DataError(f"{name} must have labels of one type, numbers or text; got {' and '.join(kinds)}")
@@ -405,33 +358,23 @@ _ARRAYS = (
 )
 
 
-def find_files(files: Any) -> list[Path]:
-    """Return the files of a path, a pattern or a list of both; raise DataError if there is none."""
-    given = list(files) if isinstance(files, list | tuple) else [files]
-    if not all(isinstance(name, str | Path) for name in given):
-        kind = next(type(name).__name__ for name in given if not isinstance(name, str | Path))
-        raise TypeError(f"files must be a path, a pattern, a list of paths or a RowStore; got {kind}. {_ARRAYS}")
-    found = [
-        path for name in given for path in (sorted(glob.glob(str(name))) if glob.has_magic(str(name)) else [str(name)])
-    ]
-    if not found:
-        raise DataError(f"files must name at least one file; got {files!r}, which matches none")
-    for path in found:
-        if path.lower().endswith((".npy", ".npz")):
-            raise DataError(f"{path} has no labels. {_ARRAYS}")
-    return [Path(path) for path in found]
-
-
-def feature_names(
-    source: TableSource, names: list[str] | None, target: str | None, weight: str | None, columns: Sequence[str] | None
-) -> list[str] | None:
-    """Return the names of the features; raise DataError if they differ from those of the first file."""
+def open_tables(
+    files: Any, reading: Reading | None, target: str | None, weight: str | None, columns: Sequence[str] | None
+) -> tuple[TableSource, list[str] | None]:
+    """Return the files as one table, and the names of the features; None for svmlight files."""
+    check_names(columns)
+    for name in files if isinstance(files, list | tuple) else [files]:
+        if not isinstance(name, str | Path):
+            kind = type(name).__name__
+            raise TypeError(f"files must be a path, a pattern, a list of paths or a RowStore; got {kind}. {_ARRAYS}")
+        if str(name).lower().endswith((".npy", ".npz")):
+            raise DataError(f"{name} has no labels. {_ARRAYS}")
+    source = TableSource(files, reading)
     if source.columns is None:
-        if weight is not None:
-            raise DataError(f"{source.name} is an svmlight file, which has no column {weight!r} with weights")
-        if columns is not None:
-            raise DataError(f"{source.name} is an svmlight file, which has no column names; got columns={columns!r}")
-        return None
+        if weight is not None or columns is not None:
+            got = f"weight={weight!r}" if columns is None else f"columns={columns!r}"
+            raise DataError(f"{source.name} is an svmlight file, which has no column names; got {got}")
+        return source, None
     if target is None:
         raise DataError(f"target must be the name of the column with the labels in {source.name}; got None")
     if weight == target:
@@ -441,17 +384,14 @@ def feature_names(
         raise DataError(
             f"columns must name at least one feature of {source.name}; got {columns}. None reads all columns"
         )
-    if names is not None and found != names:
-        other = sorted(set(found) ^ set(names)) or found
-        raise DataError(f"{source.name} must have the columns of the first file, in the same order; got {other[:5]}")
-    return found
+    return source, found
 
 
 class BinaryCopy:
     """Binary copy of batches: dense values or CSR arrays, labels and weights."""
 
     def __init__(self, folder: Path, skip_unlabeled: bool = False) -> None:
-        self._folder, self._labels, self._weighted = folder, LabelCodes(), False
+        self._folder, self._labels, self._weights = folder, LabelCodes(), list[Any]()
         self._counts: list[NDArray[Any]] = []
         self._counted = " of those with a label" if skip_unlabeled else ""
         self.n_rows = self._n_features = 0
@@ -463,8 +403,7 @@ class BinaryCopy:
         if weight is not None:
             found = _numbers(path, X[[weight]])[:, 0]
             check_weights(found, f"{path}: column {weight!r}", first, self._counted)
-            self._append("weight", found)
-            self._weighted = True
+            self._weights.append(found)
             X = X.drop(columns=weight)
         self._labels.add(y, str(path))
         self.n_rows += X.shape[0]
@@ -491,12 +430,12 @@ class BinaryCopy:
             f"{first + row}{self._counted}. Fill in missing values, or omit the column from columns"
         )
 
-    def finish(self, chunk_bytes: int) -> tuple[RowChunks, LabelCodes, DiskArray | None]:
+    def finish(self, chunk_bytes: int) -> tuple[RowChunks, LabelCodes, Any]:
         """Return the rows, the labels and the weights."""
         if not self.n_rows:
             raise DataError("the files must have rows with a label; got none")
         labels = self._labels
-        weight = DiskArray(self._folder / "weight", np.float64, (self.n_rows,)) if self._weighted else None
+        weight = np.concatenate(self._weights) if self._weights else None
         if not self._counts:
             shape = (self.n_rows, self._n_features)
             return DenseFileRows(DiskArray(self._folder / "values", np.float64, shape), chunk_bytes), labels, weight
@@ -539,7 +478,7 @@ class RowStore:
     y : str, Path or array-like of shape (n_samples,)
         Labels, or the path of a .npy file with the labels.
     sample_weight : str, Path or array-like of shape (n_samples,), default=None
-        Sample weights, or the path of a .npy file with the weights. Those in files and memory maps are read in parts.
+        Sample weights, or the path of a .npy file with the weights. They are kept in memory.
     max_memory : int or str, default="1GB"
         Target for the memory of a fit, in bytes or as a string such as "500MB"; from about 10 MB on, it is kept to.
         One chunk takes a quarter of it. Score vectors are kept on disk if they are larger than half of it.
@@ -553,7 +492,7 @@ class RowStore:
     codes : ndarray of uint8 of shape (n_samples,)
         Index of the label of each row in ``classes``.
     weight : ndarray of shape (n_samples,) or None
-        Sample weights. Those in files are read when this attribute is used; a fit reads them in parts.
+        Sample weights.
     feature_names : list of str or None
         Names of the features, if the rows come from tables with a header.
     folder : Path or None
@@ -574,13 +513,10 @@ class RowStore:
 
     def __init__(self, X: Any, y: Any, sample_weight: Any = None, *, max_memory: int | str = "1GB") -> None:
         self.max_memory = parse_bytes("max_memory", max_memory)
-        self._rows = _open_rows(X, self.max_memory // RULES.share)
+        self._rows = _open_rows(X, self.max_memory // SHARE)
         self.shape = self._rows.shape
         self.classes, self.codes = y.finish() if isinstance(y, LabelCodes) else encoded(y, self.shape[0])
-        self._weight: NDArray[Any] | DiskArray | None = None
-        if sample_weight is not None:
-            given = isinstance(sample_weight, DiskArray)
-            self._weight = sample_weight if given else open_weights(sample_weight, self.shape[0])
+        self._weight = None if sample_weight is None else loaded_weights(sample_weight, self.shape[0])
         self.feature_names: list[str] | None = None
         self.folder: Path | None = None
         self._closed = False
@@ -594,11 +530,8 @@ class RowStore:
         weight: str | None = None,
         columns: Sequence[str] | None = None,
         types: Mapping[str, Kind] | None = None,
-        delimiter: str | None = None,
-        encoding: str | None = None,
         n_features: int | None = None,
-        zero_based: bool = False,
-        skip_unlabeled: bool = False,
+        reading: Reading | None = None,
         max_memory: int | str = "1GB",
         folder: str | Path | None = None,
     ) -> RowStore:
@@ -614,10 +547,10 @@ class RowStore:
         target
         weight : str, default=None
             Name of the column with sample weights.
-        columns, types, delimiter, encoding
+        columns, types
         n_features : ...
             This requires an extra pass.
-        zero_based, skip_unlabeled
+        reading
         max_memory : int or str, default="1GB"
             Target for the memory of a fit, as for :class:`RowStore`. The readers of the files have buffers of their
             own, for blocks of text and for row groups of parquet files, which are not part of it.
@@ -631,33 +564,26 @@ class RowStore:
             The rows.
         """
         limit = parse_bytes("max_memory", max_memory)
-        check_flag("zero_based", zero_based)
-        check_flag("skip_unlabeled", skip_unlabeled)
-        check_names(columns)
-        paths = find_files(files)
-        reading = Reading(delimiter=delimiter, encoding=encoding, zero_based=zero_based, skip_unlabeled=skip_unlabeled)
         options: dict[str, Any] = {"target": target, "types": types, "n_features": n_features}
-        home = _new_folder(folder)
-        try:
-            copy = BinaryCopy(home, skip_unlabeled)
-            names: list[str] | None = None
-            for path in paths:
-                before = file_stamp(path)
-                source = TableSource(path, reading)
-                names = feature_names(source, names, target, weight, columns)
+        with parameter_names():
+            whole, names = open_tables(files, reading, target, weight, columns)
+            home = _new_folder(folder)
+            try:
+                copy = BinaryCopy(home, bool(whole.reading.skip_unlabeled))
                 wanted = None if names is None else [*names, *([] if weight is None else [weight])]
-                size = max(1, limit // RULES.share // (16 * (len(wanted) if wanted else 100)))
-                first = 0
-                for batch in source.batches(batch_size=size, columns=wanted, **options):
-                    copy.add(path, first, batch, weight)
-                    first += batch.X.shape[0]
-                    stage(f"converting {path.name}", copy.n_rows)
-                if file_stamp(path) != before:
-                    raise DataError(f"{path} must not change while it is read; got another size or time at its end")
-            store = cls(*copy.finish(limit // RULES.share), max_memory=limit)
-        except BaseException:
-            shutil.rmtree(home, ignore_errors=True)
-            raise
+                size = max(1, limit // SHARE // (16 * (len(wanted) if wanted else 100)))
+                for path in whole.paths:
+                    before, first = file_stamp(path), 0
+                    for batch in TableSource(path, reading).batches(batch_size=size, columns=wanted, **options):
+                        copy.add(path, first, batch, weight)
+                        first += batch.X.shape[0]
+                        stage(f"converting {path.name}", copy.n_rows)
+                    if file_stamp(path) != before:
+                        raise DataError(f"{path} must not change while it is read; got another size or time at its end")
+                store = cls(*copy.finish(limit // SHARE), max_memory=limit)
+            except BaseException:
+                shutil.rmtree(home, ignore_errors=True)
+                raise
         store.feature_names, store.folder = names, home
         return store
 
@@ -668,16 +594,10 @@ class RowStore:
         return self._rows
 
     @property
-    def stored_weight(self) -> NDArray[Any] | DiskArray | None:
-        """Sample weights, in memory or on disk."""
+    def weight(self) -> NDArray[np.float64] | None:
+        """Sample weights."""
         self._check_open()
         return self._weight
-
-    @property
-    def weight(self) -> NDArray[Any] | None:
-        """Sample weights."""
-        found = self.stored_weight
-        return found[:].astype(np.float64, copy=False) if isinstance(found, DiskArray) else found
 
     def chunks(self) -> Iterator[Any]:
         """Yield the rows in chunks, each an array or a CSR matrix."""

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.cluster import MiniBatchKMeans
-from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+from sklearn.metrics.pairwise import pairwise_kernels
 
 from rocmax._support import Array
 from rocmax._validation import (
     TrainingSet,
-    check_choice,
     check_number,
     check_rows,
     check_unlabeled,
@@ -26,13 +25,6 @@ from rocmax._validation import (
 )
 
 _NAMES = ("linear", "poly", "rbf", "sigmoid", "precomputed")
-# Parameters of each kernel.
-_TAKES: dict[str, tuple[str, ...]] = {
-    "linear": (),
-    "poly": ("gamma", "degree", "coef0"),
-    "rbf": ("gamma",),
-    "sigmoid": ("gamma", "coef0"),
-}
 
 
 class Kernel:
@@ -61,9 +53,10 @@ class Kernel:
         """Return the kernel values between the rows of two matrices."""
         if callable(self.kernel):
             return np.asarray(self.kernel(X, Y), dtype=np.float64)
-        chosen = {name: self.parameters[name] for name in _TAKES[self.kernel]}
         with np.errstate(over="ignore", invalid="ignore"):
-            values = np.asarray(pairwise_kernels(X, Y, metric=self.kernel, **chosen), dtype=np.float64)
+            # With filter_params, parameters that the kernel does not have are ignored.
+            values = pairwise_kernels(X, Y, metric=self.kernel, filter_params=True, **self.parameters)
+        values = np.asarray(values, dtype=np.float64)
         check_finite_kernel(values, X, self.kernel)
         return values
 
@@ -337,16 +330,12 @@ class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     n_components : int, default=100
         Number of landmarks. If the number of rows is not larger, each row is a landmark, and the feature map is exact
         for the training rows.
-    kernel : str, default="rbf"
-        Kernel, one of scikit-learn's pairwise kernels, such as "rbf", "laplacian" or "poly".
-    gamma : {"scale", "auto", "scale-to-mean"}, float or None, default="scale"
-        Kernel coefficient of the kernels that have one. "scale" is ``1 / (n_features * X.var())``, "auto" is ``1 /
-        n_features``, "scale-to-mean" is 1 divided by the mean squared distance of the first 80,000 rows to their mean;
-        None takes the default of the kernel.
-    degree : float, default=None
-        Degree of the kernel, if it has one; None takes the default of the kernel.
-    coef0 : float, default=None
-        Independent term of the kernel, if it has one; None takes the default of the kernel.
+    kernel : {"rbf", "linear", "poly", "sigmoid"} or callable, default="rbf"
+        Kernel. Its parameters are those of scikit-learn's ``SVC``.
+    gamma : {"scale", "auto", "scale-to-mean"} or float, default="scale"
+        Kernel coefficient. "scale" is ``1 / (n_features * X.var())``, "auto" is ``1 / n_features``, "scale-to-mean" is
+        1 divided by the mean squared distance of the first 80,000 rows to their mean.
+    degree, coef0
     batch_size : int, default=2048
         Number of rows in a batch of k-means, and in a block of the kernel matrix.
     max_iter : int, default=100
@@ -361,7 +350,7 @@ class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         The matrix :math:`W^{-1/2}`.
     n_iter_ : int
         Number of passes of k-means.
-    gamma_ : float or None
+    gamma_ : float
         Value of ``gamma`` that was used.
     n_features_in_, feature_names_in_
 
@@ -390,10 +379,10 @@ class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self,
         n_components: int = 100,
         *,
-        kernel: str = "rbf",
-        gamma: float | str | None = "scale",
-        degree: float | None = None,
-        coef0: float | None = None,
+        kernel: Any = "rbf",
+        gamma: str | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
         batch_size: int = 2048,
         max_iter: int = 100,
         random_state: Any = None,
@@ -441,8 +430,11 @@ class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             self.components_, self.n_iter_ = means.cluster_centers_, means.n_iter_
         else:
             self.components_, self.n_iter_ = X.toarray() if sparse.issparse(X) else X.copy(), 1
-        self.gamma_ = self._bandwidth(X)
-        self.normalization_ = inverse_root(self._kernel(self.components_).astype(np.float64))
+        # The first 80,000 rows, as in the paper.
+        gamma = 1.0 / spread(X[:80_000]) if self.gamma == "scale-to-mean" else self.gamma
+        self._kernel = self._made(gamma).settled(X, None)
+        self.gamma_ = self._kernel.parameters["gamma"]
+        self.normalization_ = inverse_root(self._kernel.between(self.components_, self.components_))
         return self
 
     def transform(self, X: Any) -> AnyArray:
@@ -460,9 +452,11 @@ class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """
         X = check_rows(self, X)
         result = np.empty((X.shape[0], self.components_.shape[0]), dtype=X.dtype)
+        landmarks = self.components_.astype(X.dtype, copy=False)
         for start in range(0, X.shape[0], self.batch_size):
             part = slice(start, start + self.batch_size)
-            np.matmul(self._kernel(X[part]), self.normalization_.astype(X.dtype, copy=False), out=result[part])
+            values = self._kernel.between(X[part], landmarks).astype(X.dtype, copy=False)
+            np.matmul(values, self.normalization_.astype(X.dtype, copy=False), out=result[part])
         return result
 
     @property
@@ -470,31 +464,16 @@ class KMeansNystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         result: int = self.components_.shape[0]
         return result
 
-    def _bandwidth(self, X: Any) -> float | None:
-        if self.gamma == "scale-to-mean":
-            return 1.0 / spread(X[:80_000])  # as in the paper
-        return None if self.gamma is None else settled_gamma(self.gamma, X, None)
-
-    def _kernel(self, X: Any) -> AnyArray:
-        parameters = {"gamma": self.gamma_, "degree": self.degree, "coef0": self.coef0}
-        given = {name: value for name, value in parameters.items() if value is not None}
-        landmarks = self.components_.astype(X.dtype, copy=False)
-        # filter_params ignores parameters that the kernel does not have.
-        with np.errstate(over="ignore", invalid="ignore"):
-            values = pairwise_kernels(X, landmarks, metric=self.kernel, filter_params=True, **given)
-        check_finite_kernel(values, X, self.kernel)
-        result: AnyArray = values.astype(X.dtype, copy=False)
-        return result
-
     def _check_parameters(self) -> None:
         check_number("n_components", self.n_components, above=0, integer=True)
         check_number("batch_size", self.batch_size, above=0, integer=True)
         check_number("max_iter", self.max_iter, above=0, integer=True)
-        check_choice("kernel", self.kernel, tuple(sorted(PAIRWISE_KERNEL_FUNCTIONS)))
-        if isinstance(self.gamma, str):
-            check_choice("gamma", self.gamma, ("scale", "auto", "scale-to-mean"))
-        elif self.gamma is not None:
-            check_number("gamma", self.gamma, above=0.0)
+        if self.kernel == "precomputed":
+            raise ValueError("kernel must not be 'precomputed', because landmarks are not rows; use ExactKernelMap")
+        self._made("auto" if self.gamma == "scale-to-mean" else self.gamma)
+
+    def _made(self, gamma: str | float) -> Kernel:
+        return Kernel(self.kernel, gamma, self.degree, self.coef0)
 
 
 def spread(X: Any) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +79,11 @@ class GramSystem:
         """Return ``K @ vector``."""
         self.products += 1.0
         return _times(self._gram, vector)
+
+    def absolute_product(self, vector: Array) -> float:
+        """Return the sum of the absolute values of the terms of ``vector @ K @ vector``, without a copy of ``K``."""
+        sizes = np.abs(vector)
+        return sum(float(size * (np.abs(row) @ sizes)) for size, row in zip(sizes, self._gram, strict=True) if size)
 
     def cover(self, moving: Index) -> Index:
         """Prepare the block of ``K`` for the rows ``moving``, or for all rows; return the rows."""
@@ -161,37 +166,11 @@ class Soft(NamedTuple):
     rows: Array
 
 
-class PairSums(Protocol):
-    """Interface of the pairs for the solvers of kernel machines.
-
-    ``goal`` is the margin for a positive and 0 for a negative: the margin violation of a pair is the difference of
-    ``goal - scores``.
-    """
-
-    margin: float
-    n_samples: int
-    goal: Array
-
-    def soft(self, scores: Array, width: float) -> Soft:
-        """Return the sums of the multipliers at the scores, smoothed with ``width`` (0: no smoothing)."""
-
-    def moving(self, scores: Array, width: float) -> Index:
-        """Return the examples with a free multiplier; the slope is zero for all others."""
-
-    def slope(self, scores: Array, width: float, rows: Index) -> Callable[[Array], Array]:
-        """Return ``v -> -D v`` with ``D`` the derivative of ``soft(scores, width).rows``: positive semidefinite.
-
-        It is restricted to rows that contain all of :meth:`moving`. Several vectors are passed as the rows of a matrix.
-        """
-
-    def anchored(self, scores: Array, width: float) -> PairSums | None:
-        """Return the pairs with smoothing centered at the current multipliers; None if pairs are not stored."""
-
-
 class ListedPairs:
     """Explicit list of pairs of a positive (``first``) and a negative (``second``).
 
-    The smoothing is centered at the multipliers ``base``.
+    The smoothing is centered at the multipliers ``base``. ``goal`` is the margin for a positive and 0 for a negative:
+    the margin violation of a pair is the difference of ``goal - scores``.
     """
 
     def __init__(
@@ -221,7 +200,7 @@ class ListedPairs:
         return ListedPairs(self.n_samples, self.first, self.second, self.weight, self.margin, base)
 
     def soft(self, scores: Array, width: float) -> Soft:
-        """Return the sums of the multipliers at the scores."""
+        """Return the sums of the multipliers at the scores, smoothed with ``width`` (0: no smoothing)."""
         share = self.weight * self.multipliers(scores, width)
         rows: Array = np.bincount(self.first, share, self.n_samples).astype(np.float64)
         rows -= np.bincount(self.second, share, self.n_samples)
@@ -229,12 +208,16 @@ class ListedPairs:
         return Soft(hinge, float(share.sum()), rows)
 
     def slope(self, scores: Array, width: float, rows: Index) -> Callable[[Array], Array]:
-        """Return the product with the graph Laplacian of the pairs with free multipliers."""
+        """Return ``v -> -D v`` with ``D`` the derivative of ``soft(scores, width).rows``: positive semidefinite.
+
+        It is the product with the graph Laplacian of the pairs with free multipliers, restricted to rows that contain
+        all of :meth:`moving`. Several vectors are passed as the rows of a matrix.
+        """
         matrix = self._graph(scores, width)[rows][:, rows]
         return lambda v: (matrix @ v.T).T
 
     def moving(self, scores: Array, width: float) -> Index:
-        """Return the examples with a free multiplier."""
+        """Return the examples with a free multiplier; the slope is zero for all others."""
         return np.flatnonzero(self._graph(scores, width).diagonal() > 0)
 
     def _short(self, scores: Array) -> Array:
@@ -345,6 +328,9 @@ def _prefix(values: Array) -> Array:
     sums = np.zeros((*values.shape[:-1], values.shape[-1] + 1))
     np.cumsum(values, axis=-1, out=sums[..., 1:])
     return sums
+
+
+PairSums = ListedPairs | SortedPairs
 
 
 class PairIterate(NamedTuple):
@@ -493,8 +479,8 @@ class _PairNewton:
     def result(self, converged: bool, tol: float, trace: list[Progress]) -> tuple[Result, Array]:
         """Return the best point and its scores."""
         best = self.best
-        # Products with the Gram matrix have terms of the size of the squared norm.
-        size = best.objective + float(np.abs(best.coefficients) @ np.abs(best.scores))
+        # The terms of the squared norm can be much larger than the norm.
+        size = best.objective + self.system.absolute_product(best.coefficients)
         rounding = 64 * float(np.finfo(np.float64).eps) * size
         gap = best.objective - self.bound
         args = (best.coefficients, best.objective, gap, self.unit(), converged, trace)

@@ -47,12 +47,7 @@ class ROCSVC(KernelMixin, ScoredClassifier):
         "rbf" their order is that of the features. Neighbors are counted by rows, whatever their weight. None takes all
         pairs.
     gamma, degree, coef0
-    tol : float, default=1e-3
-        Tolerance for stopping: the fit stops when ``dual_gap_`` is at most ``tol`` times ``objective_``, and at most
-        ``tol`` times the improvement of the objective over zero coefficients. The ``tol`` of ``SVC`` bounds the
-        violation of the optimality conditions instead; its default of 1e-3 corresponds to a relative gap between 5e-5
-        (small ``C``) and 3e-3 (large ``C``) on the data of ``benchmarks/papers/kernels.py``.
-    max_iter, max_gram_mb, pos_label, verbose
+    tol, max_iter, max_gram_mb, pos_label, verbose
 
     Attributes
     ----------
@@ -68,10 +63,8 @@ class ROCSVC(KernelMixin, ScoredClassifier):
     dual_gap_ : float
         The objective minus the dual objective of feasible multipliers.
     kkt_residual_ : float
-        ``dual_gap_ / (C * margin * n_pairs_)``. The gap is the sum over the pairs of
-        :math:`C (\rho - d)_+ - \alpha (\rho - d)`, where ``d`` is the score difference of the pair, plus half the
-        squared distance between ``f`` and the function defined by the multipliers. All terms are non-negative, so the
-        residual is 0 if and only if all conditions above are satisfied.
+        ``dual_gap_ / (C * margin * n_pairs_)``. The gap is a sum of non-negative violations of the conditions above,
+        over the pairs, so the residual is 0 if and only if all of them are satisfied.
     n_iter_ : int
         Number of Newton steps.
     trace_ : list of Progress

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-import sys
-import time
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, replace
-from inspect import signature
+from collections.abc import Callable
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -21,7 +17,7 @@ from scipy.optimize import minimize
 
 from rocmax._files import check_output, write_file
 from rocmax._rounding import window_end
-from rocmax._support import Array, Listener, listening
+from rocmax._support import Array
 from rocmax._validation import check_flag, direction, positive_index, warn_if_majority
 from rocmax.data.store import checksum
 from rocmax.linear import refine
@@ -38,37 +34,15 @@ from rocmax.sharded.driver import (
     Space,
     certified,
 )
-from rocmax.sharded.shard import BLOCK, LocalShards, Partition, Shard
+from rocmax.sharded.shard import LocalShards, Partition, Shard
 from rocmax.solvers import LBFGS, Callback, Progress, Result, SmoothedNewton
 from rocmax.solvers.base import Cuts, Solver
 
 if TYPE_CHECKING:
     from rocmax.data import RowStore
-    from rocmax.data.store import RowChunks
 
 
-@dataclass(frozen=True)
-class ShardedFitRules:
-    """Numbers of fits on shards, each with its reason."""
-
-    # Cuts in a checkpoint; older ones are seldom active.
-    kept: int = 60
-    # Sums over workers are added in any order: a bound on their relative errors.
-    rounding: float = 1e-9
-    # Features with means beyond this multiple of their scale have too few digits for random scores.
-    farthest: float = 1e10
-    # Rows near a threshold whose distinct scores are fetched to compute it exactly: about as many as there are bins,
-    # and in finer grids more, because ties stay together there.
-    fetched: int = 16_384
-    fetched_later: int = 100_000
-    # Bytes per row of the score vectors and labels of a fit, which may take half of the memory.
-    row_bytes: int = 50
-    # Seconds between two updates of the progress on a terminal.
-    interval: float = 0.2
-
-
-RULES = ShardedFitRules()
-_ARRAYS = ("settings", "data", "completed", "ended", "w", "gradients", "offsets")
+_ARRAYS = ("settings", "completed", "ended", "w", "gradients", "offsets")
 _FIELDS = ("objective", "gap", "n_iter", "converged", "message")
 Run = Callable[[Any, Any, Array | None], Result]
 
@@ -79,25 +53,24 @@ Run = Callable[[Any, Any, Array | None], Result]
 class Checkpoint:
     """Results of the completed stages of a fit, and weights and cuts of the current one, saved after each gradient.
 
-    The file is replaced atomically, so that it is complete at all times. It contains the parameters, numbers that
-    identify the data, and a checksum; a file with other ones is an error.
+    The file is replaced atomically, so that it is complete at all times. It contains a description of the parameters
+    and the data, and a checksum; a file with other ones is an error.
     """
 
-    def __init__(self, path: Any, settings: str) -> None:
+    def __init__(self, path: Any) -> None:
         if not isinstance(path, str | PathLike):
             raise TypeError(f"checkpoint must be a path or None; got {path!r}")
         check_output(Path(path))
-        self._path, self._settings = Path(path), settings
-        self._data = np.empty(0)
+        self._path, self._settings = Path(path), ""
         self._completed: list[Result] = []
         self._stage = 0
         self._w: Array | None = None
         self._gradients: list[Array] = []
         self._offsets: list[float] = []
 
-    def check(self, space: Space) -> None:
+    def load(self, settings: str) -> None:
         """Read the file if it exists; raise ValueError if it belongs to other data or parameters."""
-        self._data, errors = _description(space)
+        self._settings = settings
         if not self._path.exists():
             return
         try:
@@ -111,9 +84,7 @@ class Checkpoint:
                 completed = json.loads(str(content["ended"]))
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise ValueError(f"checkpoint must be a file written by a fit; got {self._path}: {error}") from error
-        data = content["data"]
-        same = data.shape == self._data.shape and bool((np.abs(data - self._data) <= errors).all())
-        if str(content["settings"]) != self._settings or not same:
+        if str(content["settings"]) != settings:
             raise ValueError(
                 f"checkpoint must be of the same data and parameters; got {self._path}, which is of other ones. "
                 "Remove the file, or use another one"
@@ -147,10 +118,8 @@ class Checkpoint:
 
     def add(self, gradient: Array, offset: float) -> None:
         """Add a cut of the loss to what is saved next."""
-        self._gradients, self._offsets = (
-            [*self._gradients, gradient][-RULES.kept :],
-            [*self._offsets, offset][-RULES.kept :],
-        )
+        self._gradients.append(gradient)
+        self._offsets.append(offset)
 
     def remove(self) -> None:
         """Remove the file after a complete fit."""
@@ -160,7 +129,6 @@ class Checkpoint:
         ended = [{name: getattr(result, name) for name in _FIELDS} for result in self._completed]
         state: Any = {
             "settings": np.array(self._settings),
-            "data": self._data,
             "completed": np.array([result.w for result in self._completed]),
             "ended": np.array(json.dumps(ended, default=float)),
             "w": np.empty(0) if self._w is None else self._w,
@@ -196,32 +164,6 @@ def _checksum(state: dict[str, Any]) -> int:
     return checksum(*(np.asarray(state[name]) for name in _ARRAYS))
 
 
-def _description(space: Space) -> tuple[Array, Array]:
-    """Return numbers that identify the data, in one pass over the rows, and bounds on their rounding errors.
-
-    The numbers are counts, scales and means of the features, means of the positives, and the means of cosine and sine
-    of random scores in each class. Features that are far from zero, relative to their scale, have fewer digits.
-    """
-    center = space.mean / space.scale
-    draws = np.where(np.abs(center) < RULES.farthest, np.random.default_rng(0).normal(size=space.n_features), 0.0)
-    answers = space.ask((), Shard.fingerprint, *space.raw(draws))
-    waves = (np.sum([part for part, _ in answers], axis=0) / [[space.n], [space.m]]).ravel()
-    sums = np.sum([part for _, part in answers], axis=0) / space.m / space.scale
-    counts = np.array([space.n_positive, space.n_negative, space.m, space.n])
-    cancellation = 64 * np.finfo(np.float64).eps  # of terms that cancel each other
-    digits = RULES.rounding + cancellation * np.abs(center)
-    blurred = RULES.rounding + cancellation * float(np.abs(draws * center).sum())
-    scale = np.where(np.isfinite(space.scale), space.scale, 0.0)
-    errors = [
-        RULES.rounding * counts,
-        digits * scale,
-        digits * (1.0 + np.abs(center)),
-        digits * (1.0 + np.abs(sums)),
-        np.full(waves.size, blurred),
-    ]
-    return np.concatenate([counts, scale, center, sums, waves]), np.concatenate(errors)
-
-
 # Fits of linear estimators on rows in shards: files on one machine, or the workers of a cluster.
 
 
@@ -240,6 +182,8 @@ class ShardedSet:
         self.X = ShardedOperator(space)
         self.checkpoint: Checkpoint | None = None
         self._n_bins, self._sample_rows = n_bins, sample_rows
+        # Rows near a threshold whose distinct scores are fetched to compute it exactly: as many as bins.
+        self.most_fetched = 2 * n_bins
 
     def bind(self, loss: Loss) -> ShardedLoss:
         """Bind a loss to the labels and weights in the shards."""
@@ -274,11 +218,10 @@ class ShardedSet:
         found = measure.threshold(*bins.rows)
         rows = bins.rows
         # Eight grids resolve all digits.
-        for zoom in range(8 if scores.any() else 0):
-            limit = RULES.fetched_later if zoom else RULES.fetched
+        for _ in range(8 if scores.any() else 0):
             low, high = _around(bins.grid, found)
             inside = (rows[0] >= low) & (rows[0] <= high)
-            if float(rows[2][inside].sum()) <= limit * float(rows[2].sum()) / self.space.n_rows:
+            if float(rows[2][inside].sum()) <= self.most_fetched * float(rows[2].sum()) / self.space.n_rows:
                 answers = self.space.ask(list(scores.terms), Shard.between, scores.requested, low, high)
                 exact = [np.concatenate(column) for column in zip(*answers, strict=True)]
                 rows = _joined(rows, ~inside, exact)
@@ -303,8 +246,6 @@ def fit_shards(
     if estimator.pos_label is None:
         warn_if_majority(type(estimator).__name__, data.classes, space.n, space.m)
     space.standardize()
-    if data.checkpoint is not None:
-        data.checkpoint.check(space)
     if not standardize and getattr(estimator, "loss", None) != "auto":
         space.mean, space.scale = np.zeros(space.n_features), np.ones(space.n_features)
     scale = np.where(np.isfinite(space.scale), space.scale, 0.0)
@@ -425,23 +366,7 @@ class FitFilesMixin:
     verbose: int | bool
     pos_label: Any
 
-    def fit_files(
-        self,
-        files: Any,
-        *,
-        target: str | None = None,
-        weight: str | None = None,
-        columns: Sequence[str] | None = None,
-        types: Mapping[str, Any] | None = None,
-        delimiter: str | None = None,
-        encoding: str | None = None,
-        n_features: int | None = None,
-        zero_based: bool = False,
-        skip_unlabeled: bool = False,
-        standardize: bool = True,
-        max_memory: int | str = "1GB",
-        folder: Any = None,
-    ) -> Self:
+    def fit_files(self, files: Any, *, standardize: bool = True, **options: Any) -> Self:
         """Fit the model on files, which may be larger than memory.
 
         The rows are read in chunks, once for each product with the data. Losses are computed from histograms of the
@@ -452,27 +377,15 @@ class FitFilesMixin:
         ----------
         files : str, Path, list or RowStore
             A csv, tsv, parquet or svmlight file, a pattern such as ``"data/*.parquet"``, or a list of files. They are
-            converted once to a binary copy in ``folder``, which is removed after the fit. To use a copy in several
-            fits, or rows in .npy files or memory maps, pass a :class:`~rocmax.data.RowStore`, and no other parameter
-            except ``standardize``.
-        target
-        weight : str, default=None
-            Name of the column with sample weights.
-        columns, types, delimiter, encoding
-        n_features : ...
-            This requires an extra pass.
-        zero_based, skip_unlabeled
+            converted once to a binary copy, which is removed after the fit. To use a copy in several fits, or rows in
+            .npy files or memory maps, pass a :class:`~rocmax.data.RowStore`.
         standardize : bool, default=True
             Whether the penalty or the constraint refers to standardized features. Mean and scale are computed in one
             pass, and the rows are not changed or copied. ``coef_`` always refers to the original features, and
             ``objective_`` to the problem that was solved.
-        max_memory : int or str, default="1GB"
-            Target for the memory of the fit, in bytes or as a string such as "500MB"; from about 10 MB on, it is kept
-            to. The readers of the files have buffers of their own, for blocks of text and for row groups of parquet
-            files, which are not part of it.
-        folder : str or Path, default=None
-            Folder for the binary copy and for score vectors, on a disk with space for both. None uses the folder for
-            temporary files.
+        **options : dict
+            Parameters of :meth:`RowStore.from_files <rocmax.data.RowStore.from_files>`, such as ``target``, ``weight``
+            and ``max_memory``; none with a RowStore.
 
         Returns
         -------
@@ -482,43 +395,32 @@ class FitFilesMixin:
 
         self._check_parameters()  # type: ignore[attr-defined]  # of LinearScoreClassifier
         check_flag("standardize", standardize)
-        options: dict[str, Any] = {
-            "target": target,
-            "weight": weight,
-            "columns": columns,
-            "types": types,
-            "delimiter": delimiter,
-            "encoding": encoding,
-            "n_features": n_features,
-            "zero_based": zero_based,
-            "skip_unlabeled": skip_unlabeled,
-            "max_memory": max_memory,
-            "folder": folder,
-        }
         if isinstance(files, RowStore):
-            _check_unused(options)
+            if options:
+                raise ValueError(
+                    f"with a RowStore, {next(iter(options))} must not be given; pass it to RowStore or "
+                    "RowStore.from_files"
+                )
             self._fit_store(files, standardize)
             return self
-        with listening(_conversion(type(self).__name__)) if self.verbose else nullcontext():
-            store = RowStore.from_files(files, **options)
-        with store:
+        with RowStore.from_files(files, **options) as store:
             self._fit_store(store, standardize)
         return self
 
     def _fit_store(self, store: RowStore, standardize: bool) -> None:
         classes, positive, weight = _checked_labels(store)
         index = positive_index(classes, self.pos_label)
-        meter = _Meter(store.rows, type(self).__name__ if self.verbose else None)
-        on_disk = 2 * RULES.row_bytes * store.shape[0] > store.max_memory
+        # Five score vectors and the labels may take half of the memory.
+        on_disk = 2 * 6 * np.dtype(np.float64).itemsize * store.shape[0] > store.max_memory
         start = self._previous_weights(store.shape[1])  # type: ignore[attr-defined]  # of LinearScoreClassifier
         positive = positive if index == 1 else ~positive
-        shard = Shard(meter, positive, weight, [Partition(0, store.shape[0])], on_disk, store.folder)
+        shard = Shard(store.rows, positive, weight, [Partition(0, store.shape[0])], on_disk, store.folder)
         try:
             space = Space(LocalShards([shard]), store.shape[1])
             # A quarter of the memory for the sample, in double precision with a copy for the differences of pairs.
             sample_rows = int(np.clip(store.max_memory // (32 * store.shape[1]), 1000, 20_000))
             data = ShardedSet(space, classes, index, sample_rows=sample_rows)
-            fit_shards(self, data, standardize, start, meter.callback())
+            fit_shards(self, data, standardize, start, self._progress())  # type: ignore[attr-defined]
         finally:
             shard.close()
         if store.feature_names is not None:
@@ -527,103 +429,13 @@ class FitFilesMixin:
             del self.feature_names_in_
 
 
-def _check_unused(options: dict[str, Any]) -> None:
-    """Raise ValueError for parameters that are not used with a RowStore."""
-    known = signature(FitFilesMixin.fit_files).parameters
-    given = [
-        name
-        for name, value in options.items()
-        if type(value) is not type(known[name].default) or value != known[name].default
-    ]
-    if given:
-        raise ValueError(
-            f"with a RowStore, {given[0]} must not be given; got {options[given[0]]!r}. Pass it to RowStore or "
-            "RowStore.from_files"
-        )
-
-
 def _checked_labels(store: RowStore) -> tuple[NDArray[Any], NDArray[np.bool_], Any]:
     """Return the classes of rows with non-zero weight, the mask of the second one, and the weights."""
-    classes, codes, weight = store.classes, store.codes, store.stored_weight
+    classes, codes, weight = store.classes, store.codes, store.weight
     present = np.arange(classes.size)
     if weight is not None:
-        seen = np.zeros(classes.size, dtype=bool)
-        for start in range(0, codes.size, BLOCK):
-            rows = slice(start, start + BLOCK)
-            seen |= np.bincount(codes[rows], weight[rows] > 0, classes.size) > 0
-        present = np.flatnonzero(seen)
+        present = np.flatnonzero(np.bincount(codes, weight > 0, classes.size))
         if not present.size:
             raise ValueError(f"sample_weight must be finite, >= 0 and not all zero; got {codes.size} zeros")
     positive_index(classes[present], None)
     return classes[present], codes == present[1], weight
-
-
-class _Meter:
-    """Rows that report the progress of passes over them on standard error."""
-
-    def __init__(self, rows: RowChunks, name: str | None) -> None:
-        self._rows, self._line = rows, None if name is None else _ProgressLine(name)
-        self.shape, self.dtype = rows.shape, rows.dtype
-        self._count, self._seconds = 0, 0.0
-
-    def chunks(self) -> Iterator[tuple[int, Any]]:
-        """Yield the chunks, and count their rows and the time of the pass."""
-        began = time.perf_counter()
-        for start, chunk in self._rows.chunks():
-            yield start, chunk
-            self._count += chunk.shape[0]
-            now = time.perf_counter()
-            self._seconds, began = self._seconds + now - began, now
-            if self._line is not None:
-                self._line.show(f"{(start + chunk.shape[0]) / self.shape[0]:.0%} of a pass, {self._rate()}")
-
-    def rows(self, index: NDArray[np.intp]) -> Any:
-        """Return some rows."""
-        return self._rows.rows(index)
-
-    def callback(self) -> Callback | None:
-        """Return a callback that reports objective, bound, passes and rows per second after each iteration."""
-        line = self._line
-        if line is None:
-            return None
-
-        def report(progress: Progress) -> None:
-            line.write(
-                f"objective {progress.objective:.6g}, bound {progress.bound:.6g}, "
-                f"{progress.passes} passes over the data, {self._rate()}\n"
-            )
-
-        return report
-
-    def _rate(self) -> str:
-        return f"{self._count / max(self._seconds, 1e-9):,.0f} rows/s"
-
-
-class _ProgressLine:
-    """Line on standard error with the progress of an estimator; on a terminal, it replaces the one before."""
-
-    def __init__(self, name: str) -> None:
-        self._name, self._shown = name, -np.inf
-
-    def show(self, text: str) -> None:
-        """Show a text for a short time, on a terminal only."""
-        now = time.perf_counter()
-        if sys.stderr.isatty() and now - self._shown >= RULES.interval:
-            self._shown = now
-            self.write(text)
-
-    def write(self, text: str) -> None:
-        """Write a text."""
-        start = "\r\x1b[K" if sys.stderr.isatty() else ""
-        sys.stderr.write(f"{start}{self._name}: {text}")
-        sys.stderr.flush()
-
-
-def _conversion(name: str) -> Listener:
-    """Return a listener that shows the rows of the binary copy so far, and their number per second."""
-    line, began = _ProgressLine(name), time.perf_counter()
-
-    def listen(text: str, done: int, total: int | None) -> None:
-        line.show(f"{text}, {done:,} rows, {done / (time.perf_counter() - began):,.0f} rows/s")
-
-    return listen

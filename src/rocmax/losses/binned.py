@@ -32,12 +32,10 @@ from rocmax.losses.ranks import blocks
 # Histograms of scores: a bin is a row with a weight.
 
 
-# Largest number of bins per class: the numbers of the bins of both classes have 16 bits.
-MAX_BINS = 1 << 15
+# Largest number of bins per class: the numbers of the bins have 16 bits, one of them for the class.
+MAX_BINS = -int(np.iinfo(np.int16).min)
 # Share of the bins for the scores far below and for those far above the others, if there are any.
 _TAIL = 1 / 16
-# The range of the central bins is estimated from this number of scores.
-_RANGE_SAMPLE = 4096
 
 Cells = NDArray[np.uint16]
 Bind = Callable[[ArrayLike, ArrayLike], BoundLoss]
@@ -88,7 +86,7 @@ class ScoreGrid:
         """
         s = np.asarray(scores)
         least, largest = float(s.min()), float(s.max())
-        part = s[:: max(1, s.size // _RANGE_SAMPLE)]
+        part = s[:: max(1, s.size // (2 * n_bins))]  # as many scores as bins of both classes
         ends = int(0.01 * (part.size - 1)), int(np.ceil(0.99 * (part.size - 1)))
         first, last = np.partition(part, ends)[list(ends)].astype(np.float64)
         low, high = max(least, 2 * first - last), min(largest, 2 * last - first)

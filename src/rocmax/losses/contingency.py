@@ -21,20 +21,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rocmax._rounding import DUST, top_weight
-from rocmax._support import Array, Index, check_top
+from rocmax._support import Array, Bools, Index, check_top
 from rocmax.losses.base import BoundLoss, Evaluation, Loss
-from rocmax.losses.ranks import CumulativeScores
+from rocmax.losses.ranks import FEW_PAIRS, CumulativeScores
 
 
 @dataclass(frozen=True)
 class SearchRules:
     """Numbers of the search; none of them changes its result."""
 
-    small: int = 30_000  # up to this number of tables, all are enumerated
     # Parts into which a rectangle is split along each side. An interval is split into the square of this number, and
     # there are its cube at the beginning: the time of a step hardly depends on so few.
     parts: int = 8
-    kept_tables: int = 60  # of the last calls for the best shift: scores change little between calls
 
 
 RULES = SearchRules()
@@ -63,7 +61,7 @@ def best_table(
 
     ``shift`` is added to all scores.
     """
-    if (positives.size + 1) * (negatives.size + 1) <= RULES.small and not negatives.weighted:
+    if (positives.size + 1) * (negatives.size + 1) <= FEW_PAIRS and not negatives.weighted:
         return _look_at_all(measure, positives, negatives, shift)
     search = _Search(measure, positives, negatives, shift)
     if measure.saddle:
@@ -445,15 +443,6 @@ class FBeta(ContingencyLoss):
         size = square * m + tp + fp
         return (1 + square) * (size - tp) / size**2, -(1 + square) * tp / size**2
 
-    def plane(self, t1: Array, t2: Array, f1: Array, f2: Array, m: float, n: float) -> Plane:
-        """Return a plane above the chord in ``tp`` between the tangents in ``fp`` at its ends, exact at ``t1``."""
-        level = 1.0 - self.measure(t1, f1, m, n)
-        other = 1.0 - self.measure(t2, f1, m, n)
-        square = self.beta**2
-        at_t1, at_t2 = ((1 + square) * t / (square * m + t + f1) ** 2 for t in (t1, t2))
-        steeper = np.maximum(at_t2 - at_t1, 0.0) * (f2 - f1)
-        return Plane(level, (other - level + steeper) / np.maximum(t2 - t1, 1e-300), at_t1)
-
     def rise(self, tp: Array, f1: Array, f2: Array, m: float) -> Array:
         """Return the difference of the errors."""
         square = self.beta**2
@@ -602,11 +591,7 @@ class BoundFreeShift(BoundLoss):
                 return table, table, shift
             tp, fp = np.append(tp, table.tp), np.append(fp, table.fp)
             value, slope = np.append(value, table.value - rise * shift), np.append(slope, rise)
-        # The first two tables, the empty and the full one, are always kept.
-        self._tables = [
-            *self._tables[:2],
-            *zip(tp[2:][-RULES.kept_tables :], fp[2:][-RULES.kept_tables :], strict=True),
-        ]
+        self._tables = [*zip(tp, fp, strict=True)]
         return TableCounts(level, tp[low], fp[low]), TableCounts(level, tp[high], fp[high]), shift
 
 
@@ -760,3 +745,94 @@ class BoundTop(BoundLoss):
         taken = np.zeros_like(scores)
         taken[self._present] = shares
         return taken, level
+
+
+# Cuts of a loss, extended to additional rows.
+
+
+class Growth(NamedTuple):
+    """Numbers of previous positives and negatives, and labels and scores of the new rows at the current weights."""
+
+    m_old: int
+    n_old: int
+    positive: Bools
+    scores: Array
+
+
+class GrownCuts(NamedTuple):
+    """Cuts of the previous rows, extended to all rows, in terms of scores.
+
+    The old gradients are multiplied by ``share``; each previous negative and positive adds one of ``of_classes`` to all
+    gradients, and each new row one of ``of_rows``.
+    """
+
+    share: float
+    offset: Array
+    tables: list[Array | None]
+    of_classes: Array = np.zeros(2)
+    of_rows: Array | None = None
+
+
+def grow_cuts(loss: Loss, offset: Array, tables: list[Array | None], growth: Growth) -> GrownCuts | None:
+    """Return cuts of a loss on all rows from cuts on previous rows; None for other losses than those of labels.
+
+    A cut is the value of a choice of labels. A choice for the previous rows and any choice for the new rows together
+    are a choice for all rows, whose terms are scaled for the new numbers of positives and negatives. With the best
+    choice for the new rows at the current weights, the cut is nearly tight if the optimum moves little.
+    """
+    m_old, n_old = growth.m_old, growth.n_old
+    m_new = int(np.count_nonzero(growth.positive))
+    m, n = m_old + m_new, n_old + growth.positive.size - m_new
+    if isinstance(loss, FreeShift):
+        return grow_labels(loss, tables, growth, m, n)
+    if isinstance(loss, BreakEven):
+        return grow_top(m_old, m, offset, growth, m, n)
+    if isinstance(loss, PrecisionAtK) and loss.reference == "best":
+        return grow_top(top_weight(loss.k, m_old + n_old), top_weight(loss.k, m + n), offset, growth, m, n)
+    return None
+
+
+def grow_top(k_old: float, k: float, offset: Array, growth: Growth, m: int, n: int) -> GrownCuts:
+    """Add the best labels of the new rows to labellings with ``k_old`` positive labels, so that there are ``k``."""
+    # Labeling a positive lowers the error by 1 / k.
+    divided = min(k, m)
+    lowered = growth.scores - growth.positive * (divided / k)
+    level, part = CumulativeScores(lowered.copy(), None).cut(k - k_old)
+    taken = np.where(lowered == level, part, (lowered > level).astype(np.float64))
+    tp = k_old * (1.0 - offset) + taken[growth.positive].sum()
+    # The shares of a negative and of a positive in the mean of the best labellings.
+    before, after = (
+        np.array([max(0.0, (top - positives) / negatives), min(1.0, top / positives)])
+        for top, positives, negatives in ((k_old, growth.m_old, growth.n_old), (k, m, n))
+    )
+    of_rows = (taken - after[growth.positive.astype(np.intp)]) / divided
+    share = min(k_old, growth.m_old) / divided
+    return GrownCuts(share, 1.0 - tp / k, [None] * offset.size, (before - after) / divided, of_rows)
+
+
+def grow_labels(loss: FreeShift, tables: list[Array | None], growth: Growth, m: int, n: int) -> GrownCuts:
+    """Couple mixtures of labellings, which label ``m`` rows on average, with the best mixture for the new rows."""
+    m_new, of_rows = m - growth.m_old, None
+    mixture = np.array([(1.0, m_new, 0.0)])  # the true labels, if the new rows have only one class
+    if 0 < m_new < growth.positive.size:
+        _, of_rows, mixture = loss.bind(growth.positive).solve(growth.scores)
+        of_rows *= m_new / m
+    grown = [couple(known, mixture) for known in tables if known is not None]
+    offset = [float(t[:, 0] @ loss.base.error(t[:, 1], t[:, 2], m, n)) for t in grown]
+    return GrownCuts(growth.m_old / m, np.array(offset), [*grown], of_rows=of_rows)
+
+
+def couple(first: Array, second: Array) -> Array:
+    """Couple two mixtures of tables in order of the number of labeled rows, and return the mixture of the sums."""
+    (one, at), (two, by) = (_cumulated(mixture) for mixture in (first, second))
+    ends = np.union1d(at, by)
+    share = np.diff(ends, prepend=0.0)
+    # Tiny shares are rounding error.
+    ends, share = ends[share > 1e-12], share[share > 1e-12]
+    i, j = (np.minimum(np.searchsorted(line, ends), line.size - 1) for line in (at, by))
+    return np.column_stack([share / share.sum(), one[i, 1:] + two[j, 1:]])
+
+
+def _cumulated(mixture: Array) -> tuple[Array, Array]:
+    placed = mixture[np.argsort(mixture[:, 1] + mixture[:, 2])]
+    return placed, np.cumsum(placed[:, 0])

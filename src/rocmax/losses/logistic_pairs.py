@@ -1,14 +1,15 @@
-r"""Losses on pairs in a window with a smooth or squared charge: surrogates for trees and linear models.
+r"""Losses on pairs in a window with a sigmoid or squared charge: surrogates for trees and linear models.
 
-Two methods compute :math:`\sum_j w_j S^{(k)}(z_j - s_i)`. For few pairs, all pairs are evaluated in blocks. Otherwise
-the scores are assigned to cells of a fine grid, and the function is expanded about the differences of their centers:
+Two methods compute :math:`\sum_j w_j S^{(k)}(z_j - s_i)` for the sigmoid function. For few pairs, all pairs are
+evaluated in blocks. Otherwise the scores are assigned to cells of a fine grid, and the function is expanded about the
+differences of their centers:
 
 .. math:: S^{(k)}(c_l - c_k + h(u_j - u_i)) = \sum_{q < p} \frac{h^q}{q!} S^{(k+q)}(c_l - c_k) (u_j - u_i)^q + r,
           \qquad |u| \le 1/2.
 
 The powers separate into moments of the sources in each cell and a polynomial for the targets in each cell, connected by
 convolutions over the grid. The cost is O(N + G log G) for ``G`` cells. The remainder is at most
-:math:`h^p \max|S^{(k+p)}| / p!`, which is below 2e-13 for 5 terms and 128 cells per unit, for :math:`k \le 2`.
+:math:`h^p \max|S^{(k+p)}| / p!`, which is below 2e-13 for 5 terms and 128 cells per unit, for :math:`k \le 1`.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from rocmax._rounding import window_end
 from rocmax._support import Array, Index, check_corner
 from rocmax.losses.base import BoundLoss, Loss, Pairs, scatter
 from rocmax.losses.ranks import (
+    FEW_PAIRS,
     LowestPositives,
     Pieces,
     Selected,
-    band_sample,
     blocks,
     charged,
     cut,
@@ -39,7 +40,7 @@ from rocmax.losses.ranks import (
     without_gaps,
 )
 
-# Sums over pairs of the softplus function :math:`S(x) = \log(1 + e^x)` and its derivatives.
+# Sums over pairs of the sigmoid function :math:`S(x) = 1/(1 + e^{-x})` and its derivatives.
 
 
 @dataclass(frozen=True)
@@ -50,37 +51,29 @@ class GridRules:
     ----------
     terms, density : int
         Terms of the expansion and cells per unit; the module states the error.
-    far : float
-        Beyond this difference, S is 0 or x and its derivatives are 0 or 1 up to rounding error.
-    pairs_per_cell, pairs_of_grid : int
-        A cell of a grid takes the time of this number of pairs, and a grid that of a fixed number.
-    most_cells : int
-        A larger grid would take too much memory.
+    pairs_per_cell, most_cells : int
+        A cell takes the time of this number of pairs; a larger grid would take too much memory.
     """
 
     terms: int = 5
     density: int = 128
-    far: float = 40.0
     pairs_per_cell: int = 40
-    pairs_of_grid: int = 50_000
     most_cells: int = 1 << 21
 
 
 RULES = GridRules()
+# Beyond this difference, S is 0 or 1 and its derivatives are 0 up to rounding error.
+_FAR = float(-np.log(np.finfo(np.float64).eps))
 
 
-def softplus(order: int, x: Array) -> Array:
-    """Return the derivative of the given order of ``log(1 + exp(x))``."""
+def sigmoid(order: int, x: Array) -> Array:
+    """Return the derivative of the given order of ``1 / (1 + exp(-x))``."""
     small = np.exp(-np.abs(x))
-    if order == 0:
-        return np.maximum(x, 0.0) + np.log1p(small)
-    q: Array = np.where(x >= 0, 1.0, small) / (1.0 + small)
     if order == 1:
-        return q
-    if order == 2:
         # Not q (1 - q), which has no correct digits for large x.
         return small / (1.0 + small) ** 2
-    return np.asarray(_derivative(order - 1)(q))
+    q: Array = np.where(x >= 0, 1.0, small) / (1.0 + small)
+    return np.asarray(_derivative(order)(q)) if order else q
 
 
 @cache
@@ -92,18 +85,18 @@ def _derivative(order: int) -> np.poly1d:
     return result
 
 
-class SoftplusSums:
+class SigmoidSums:
     """Sums over pairs of positives with scores ``pos`` and negatives with scores ``neg``."""
 
     def __init__(self, pos: Array, neg: Array, pos_weight: Array, neg_weight: Array) -> None:
         self._pos, self._neg, self._pos_weight, self._neg_weight = pos, neg, pos_weight, neg_weight
         self._grid: _Grid | None = None
         n_pairs = pos.size * neg.size
-        if n_pairs <= RULES.pairs_of_grid:
+        if n_pairs <= FEW_PAIRS:
             return
         low, high = _range(pos, neg)
-        if high - low > 100 * RULES.far:
-            pos, neg = without_gaps(pos, neg, RULES.far)
+        if high - low > 100 * _FAR:
+            pos, neg = without_gaps(pos, neg, _FAR)
             low, high = _range(pos, neg)
         if (high - low) * RULES.density <= min(RULES.most_cells, n_pairs / RULES.pairs_per_cell):
             self._grid = _Grid(pos, neg, pos_weight, neg_weight, low, high)
@@ -111,27 +104,14 @@ class SoftplusSums:
     def of_positives(self, order: int) -> Array:
         """Return the sum over the negatives for each positive."""
         if self._grid is not None:
-            sums = self._grid.of_positives(order)
-            return sums + self._removed_gaps() if order == 0 else sums
+            return self._grid.of_positives(order)
         return _direct(order, self._pos, self._neg, self._neg_weight, 1.0)
 
     def of_negatives(self, order: int) -> Array:
-        """Return the sum over the positives for each negative; ``order`` is at least 1."""
+        """Return the sum over the positives for each negative."""
         if self._grid is not None:
             return self._grid.of_negatives(order)
         return _direct(order, self._neg, self._pos, self._pos_weight, -1.0)
-
-    def _removed_gaps(self) -> Array | float:
-        """Return what the shorter gaps have removed from sums of S, which is linear in the gaps it contains."""
-        grid = self._grid
-        assert grid is not None
-        if grid.pos is self._pos:
-            return 0.0
-        removed_pos, removed_neg = self._pos - grid.pos, self._neg - grid.neg
-        order = np.argsort(-removed_neg)
-        reached = np.searchsorted(-removed_neg[order], -removed_pos)
-        weight = self._neg_weight[order]
-        return prefix(weight * removed_neg[order])[reached] - removed_pos * prefix(weight)[reached]
 
 
 class _Grid:
@@ -202,7 +182,7 @@ def _kernels(order: int, sign: float, length: int) -> list[Any]:
     distance[length // 2 :] -= length
     unit = sign / RULES.density
     x = unit * distance
-    return [np.fft.rfft(softplus(order + q, x) * (unit**q / factorial(q))).conj() for q in range(RULES.terms)]
+    return [np.fft.rfft(sigmoid(order + q, x) * (unit**q / factorial(q))).conj() for q in range(RULES.terms)]
 
 
 def _direct(order: int, targets: Array, sources: Array, weight: Array, sign: float) -> Array:
@@ -211,7 +191,7 @@ def _direct(order: int, targets: Array, sources: Array, weight: Array, sign: flo
     rows = max(1, (1 << 18) // sources.size)  # arrays of pairs that stay in the cache
     for start in range(0, targets.size, rows):
         block = slice(start, start + rows)
-        found[block] = softplus(order, sign * (sources - targets[block, None])) @ weight
+        found[block] = sigmoid(order, sign * (sources - targets[block, None])) @ weight
     return found
 
 
@@ -219,8 +199,7 @@ def _range(one: Array, two: Array) -> tuple[float, float]:
     return float(min(one.min(), two.min())), float(max(one.max(), two.max()))
 
 
-# The charge of a pair is the softplus function itself, its first derivative, or the squared hinge.
-_SURROGATES = ("logistic", "sigmoid", "squared_hinge")
+_SURROGATES = ("sigmoid", "squared_hinge")
 
 
 @dataclass(frozen=True)
@@ -242,12 +221,9 @@ class WindowPairs(Loss):
 
     Parameters
     ----------
-    surrogate : {"sigmoid", "logistic", "squared_hinge"}, default="sigmoid"
-        The charge of a pair with the difference ``t``:
-
-        - "sigmoid": :math:`1/(1 + e^t)`, bounded and not convex.
-        - "logistic": :math:`\log(1 + e^{-t})`, convex.
-        - "squared_hinge": :math:`(1 - t)_+^2`, convex.
+    surrogate : {"sigmoid", "squared_hinge"}, default="sigmoid"
+        The charge of a pair with the difference ``t``: :math:`1/(1 + e^t)`, bounded and not convex, or
+        :math:`(1 - t)_+^2`, convex.
     min_fpr, max_fpr
     soft_tail : bool, default=False
         Whether negatives beyond the window have a weight that falls with their rank. Requires ``min_fpr=0``.
@@ -258,25 +234,24 @@ class WindowPairs(Loss):
     Notes
     -----
     The loss is continuous, even where two negatives exchange their ranks. Between such points the weights are constant
-    and the gradient is exact; at a tie it is a subgradient or a generalized gradient. For a convex surrogate and
+    and the gradient is exact; at a tie it is a subgradient or a generalized gradient. For the squared hinge and
     ``min_fpr=0`` the loss is convex: the weights do not increase with the rank, so it is a maximum over assignments of
-    the weights to the negatives. With ``min_fpr > 0`` it is a difference of two such losses, which
-    ``bind(y).split()`` returns.
+    the weights to the negatives.
 
-    The squared hinge is exact in O(N log N), by sorting and prefix sums. No such form exists for the other two. For few
-    pairs their sums are evaluated pair by pair; otherwise by expansions on a grid with 128 cells per unit of the
-    scaled scores, in O(N log N + G log G) for ``G`` cells. The error of the mean over pairs is below 1e-12.
-    Gaps between scores are shortened where this does not change the sums. Only if the scores spread over more than
-    16,000 units without gaps, the pairs are evaluated one by one, in O(mn) time and O(N) memory.
+    The squared hinge is exact in O(N log N), by sorting and prefix sums. For few pairs the sums of the sigmoid are
+    evaluated pair by pair; otherwise by expansions on a grid with 128 cells per unit of the scaled scores, in
+    O(N log N + G log G) for ``G`` cells. The error of the mean over pairs is below 1e-12. Gaps between scores are
+    shortened where this does not change the sums. Only if the scores spread over more than 16,000 units without gaps,
+    the pairs are evaluated one by one, in O(mn) time and O(N) memory.
 
-    The diagonal curvature is that of the Hessian with constant weights :math:`v_j`, for the two convex surrogates. For
-    the sigmoid it is the absolute gradient divided by ``scale``, an upper bound because
-    :math:`|\varphi''| \le |\varphi'|`: a Newton step of a leaf is then at most ``scale``.
+    The diagonal curvature of the squared hinge is that of the Hessian with constant weights :math:`v_j`. For the
+    sigmoid it is the absolute gradient divided by ``scale``, an upper bound because :math:`|\varphi''| \le |\varphi'|`:
+    a Newton step of a leaf is then at most ``scale``.
 
     References
     ----------
     Kar, Narasimhan and Jain, "Online and stochastic gradient methods for non-decomposable loss functions", NIPS 2014,
-    Eq. 5, for the convex surrogates on a window that starts at 0.
+    Eq. 5, for the squared hinge on a window that starts at 0.
 
     Examples
     --------
@@ -317,16 +292,15 @@ class WindowPairs(Loss):
 class _Sums(NamedTuple):
     """Sums over the pairs of a sample, without the divisor.
 
-    ``value`` has one entry per positive; the slopes and curvatures one per positive and one per piece in the window.
-    The positives are those in ``selected``.
+    The value and the slope and curvature of each selected positive, and slope and curvature of each piece in the
+    window.
     """
 
-    selected: Selected
     value: Array | None
     pos_slope: Array
     neg_slope: Array
-    pos_bend: Array | None
-    neg_bend: Array | None
+    pos_bend: Array | None = None
+    neg_bend: Array | None = None
 
 
 class BoundWindowPairs(BoundLoss):
@@ -340,148 +314,62 @@ class BoundWindowPairs(BoundLoss):
         self.a, self.b = window_end(self.n, loss.min_fpr), window_end(self.n, loss.max_fpr)
         self.lowest = LowestPositives(self, loss.min_tpr, loss.soft_tail)
         self.norm = self.m * (loss.sum_scale(self.m, self.n) / self.m)
-        self._uniform = bool((self.weight == 1.0).all())
-        self.has_curvature = self.has_split = loss.surrogate != "sigmoid"
-        self.convex = loss.surrogate != "sigmoid" and self.a == 0
-        self.has_kinks = self.convex and not loss.soft_tail and (self.b < self.n or self.lowest.is_part)
+        self.convex = loss.surrogate == "squared_hinge" and self.a == 0
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
         """Return value and gradient; the weights of the negatives are constant between two ties."""
-        return self._minorant(scores, 0.0)
-
-    def _minorant(self, scores: ArrayLike, width: float) -> tuple[float, Array]:
-        # Any shares of the negatives in [0, 1] with the sum ``b`` give a valid minorant, and so do shares of positives.
-        pieces, sums = self._sums(scores, value=True, width=width if self.has_kinks else 0.0)
-        assert sums.value is not None
-        value = float(sums.selected.weight @ sums.value) / self.norm
-        return value, self._rows(pieces, sums.selected, -sums.pos_slope, sums.neg_slope, self.loss.scale)
+        selected, pieces, sums = self._sums(scores, with_value=True)
+        value = float(selected.weight @ sums.value) / self.norm  # type: ignore[operator]  # asked for
+        return value, self._rows(pieces, selected, -sums.pos_slope, sums.neg_slope, self.loss.scale)
 
     def gradient_and_curvature(self, scores: ArrayLike) -> tuple[Array, Array]:
         """Return the gradient, and the diagonal of the Hessian or an upper bound of it."""
-        pieces, sums = self._sums(scores, bend=True)
-        gradient = self._rows(pieces, sums.selected, -sums.pos_slope, sums.neg_slope, self.loss.scale)
+        selected, pieces, sums = self._sums(scores)
+        gradient = self._rows(pieces, selected, -sums.pos_slope, sums.neg_slope, self.loss.scale)
         if sums.pos_bend is not None and sums.neg_bend is not None:
-            curvature = self._rows(pieces, sums.selected, sums.pos_bend, sums.neg_bend, self.loss.scale**2)
+            curvature = self._rows(pieces, selected, sums.pos_bend, sums.neg_bend, self.loss.scale**2)
         else:
             curvature = np.abs(gradient) / self.loss.scale
         # A positive lower limit for rows of non-zero weight, small against the mean per unit of weight.
         least = max(1e-10 * float(curvature.sum()) / (self.m + self.n), 1e-100)
-        return gradient, np.maximum(curvature, least if self._uniform else least * self.weight, out=curvature)
-
-    def split(self) -> tuple[BoundLoss, BoundLoss]:
-        """Return the parts of the sum on the windows [0, b] and [0, a]."""
-        if self.convex or not self.has_split:
-            return super().split()
-        parts = [
-            BoundWindowPairs(~self.is_negative, self.weight, replace(self.loss, min_fpr=0.0, max_fpr=rate))
-            for rate in (self.loss.max_fpr, self.loss.min_fpr)
-        ]
-        for part in parts:
-            part.norm = self.norm
-        return parts[0], parts[1]
-
-    def curvature(self, scores: ArrayLike, count: int | None, width: float = 0.0) -> Pairs:
-        """Sample pairs by their second derivative, and at the kinks of the selections as :class:`PartialAUCTight`."""
-        if count is None or not self.has_curvature:
-            return super().curvature(scores, count, width)
-        s = self._checked(scores)
-        width = width if self.has_kinks else 0.0
-        selected, pieces = self.lowest.select(s, width), self._pieces(s, width)
-        pos = s[selected.rows]
-        inside = prefix(pieces.window_row_weights())
-        low, high = _bend_range(self.loss.surrogate)
-        bands = [np.searchsorted(-pieces.row_score, self.loss.scale * end - pos, side="left") for end in (low, high)]
-        i, j, mass = sample_bands(selected.weight, bands[0], bands[1], inside, count)
-        unit = self.norm * self.loss.scale**2 * max(i.size, 1)
-        bend = _second_derivative(self.loss.surrogate, (pieces.row_score[j] - pos[i]) / self.loss.scale)
-        parts = [Pairs(selected.rows[i], pieces.rows[j], bend * (mass / unit))]
-        if self.has_kinks and self.b < self.n:
-            end = float(pieces.score[pieces.stop - 1])
-            slope = selected.weight @ _slope(self.loss.surrogate, (end - pos) / self.loss.scale)
-            parts.append(self._selection_pairs(s, self.negative, end, float(slope), width, max(count // 2, 1)))
-        if self.has_kinks and self.lowest.is_part:
-            end = float(pos.max())
-            slope = pieces.weight @ _slope(self.loss.surrogate, (pieces.score - end) / self.loss.scale)
-            parts.append(self._selection_pairs(s, self.positive, end, float(slope), width, max(count // 2, 1)))
-        return Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-
-    def _selection_pairs(self, s: Array, rows: Index, end: float, slope: float, width: float, count: int) -> Pairs:
-        """Sample pairs of rows of one class close to the end of its selection.
-
-        ``slope`` is the rate at which the loss of a row at the end changes with its score, without the divisor.
-        """
-        spread = float(np.sqrt(s[self.positive].var() + s[self.negative].var()))
-        half = max(0.2 * spread, width / 2)
-        band = rows[np.abs(s[rows] - end) < half]
-        band = band[np.argsort(s[band])]  # the sample must not depend on the order of the rows
-        return band_sample(band, self.weight, slope, 2 * half * self.norm * self.loss.scale, count)
+        return gradient, np.maximum(curvature, least * self.weight, out=curvature)
 
     def _rows(self, pieces: Pieces, selected: Selected, of_positives: Array, of_pieces: Array, unit: float) -> Array:
         """Return one coefficient per row, from sums per selected positive and per piece in the window."""
         norm = self.norm * unit
         inside = np.zeros(pieces.score.size)
         inside[pieces.start : pieces.stop] = pieces.weight[pieces.start : pieces.stop] * of_pieces / norm
-        return scatter(
-            self.n_samples,
-            selected.rows,
-            selected.weight * of_positives / norm,
-            pieces.rows,
-            pieces.row_coefficients(inside),
-        )
+        pos_coef = selected.weight * of_positives / norm
+        return scatter(self.n_samples, selected.rows, pos_coef, pieces.rows, pieces.row_coefficients(inside))
 
-    def _sums(
-        self, scores: ArrayLike, *, value: bool = False, bend: bool = False, width: float = 0.0
-    ) -> tuple[Pieces, _Sums]:
+    def _sums(self, scores: ArrayLike, *, with_value: bool = False) -> tuple[Selected, Pieces, _Sums]:
         s = self._checked(scores)
-        selected, pieces = self.lowest.select(s, width), self._pieces(s, width)
+        selected, pieces = self.lowest.select(s), self._pieces(s)
         inside = slice(pieces.start, pieces.stop)
         pos, neg = s[selected.rows] / self.loss.scale, pieces.score[inside] / self.loss.scale
         if self.loss.surrogate == "squared_hinge":
-            return pieces, _squared_hinge_sums(pos, neg, selected, pieces.weight[inside])
-        sums = SoftplusSums(pos, neg, selected.weight, pieces.weight[inside])
-        order = _SURROGATES.index(self.loss.surrogate)
-        bend = bend and order == 0
-        return pieces, _Sums(
-            selected,
-            sums.of_positives(order) if value else None,
-            sums.of_positives(order + 1),
-            sums.of_negatives(order + 1),
-            sums.of_positives(2) if bend else None,
-            sums.of_negatives(2) if bend else None,
-        )
+            return selected, pieces, _squared_hinge_sums(pos, neg, selected.weight, pieces.weight[inside])
+        sums = SigmoidSums(pos, neg, selected.weight, pieces.weight[inside])
+        value = sums.of_positives(0) if with_value else None
+        return selected, pieces, _Sums(value, sums.of_positives(1), sums.of_negatives(1))
 
-    def _pieces(self, s: Array, width: float) -> Pieces:
+    def _pieces(self, s: Array) -> Pieces:
         if not self.loss.soft_tail:
-            return cut(s, self, self.a, self.b, width=width)
+            return cut(s, self, self.a, self.b)
         pieces = cut(s, self, 0.0, self.n, merge_ties=True)
         return replace(pieces, weight=np.diff(soft_rank(prefix(pieces.weight), self.b)))
 
 
-def _slope(surrogate: str, x: Array) -> Array:
-    """Return the derivative of a convex charge in ``x``, the score of the negative minus that of the positive."""
-    return softplus(1, x) if surrogate == "logistic" else 2.0 * np.maximum(1.0 + x, 0.0)
-
-
-def _second_derivative(surrogate: str, x: Array) -> Array:
-    return softplus(2, x) if surrogate == "logistic" else np.full(x.size, 2.0)
-
-
-def _bend_range(surrogate: str) -> tuple[float, float]:
-    """Return the range of ``-x`` outside of which the second derivative is zero or negligible."""
-    return (-10.0, 10.0) if surrogate == "logistic" else (-np.inf, 1.0)
-
-
-def _squared_hinge_sums(pos: Array, neg: Array, selected: Selected, neg_weight: Array) -> _Sums:
+def _squared_hinge_sums(pos: Array, neg: Array, pos_weight: Array, neg_weight: Array) -> _Sums:
     """Return the sums for the squared hinge, from the first three moments of the active negatives of each positive."""
     # Margins 1 - s_i + z_j = gap_i + depth_j, with both measured from a common origin.
     origin = neg[0]
     gap, depth = 1.0 - (pos - origin), neg - origin
     active = np.searchsorted(-neg, 1.0 - pos, side="left")
     zeroth, first, second = (prefix(neg_weight * depth**power)[active] for power in range(3))
-    reached = charged(active, selected.weight, neg.size)
-    reached_gap = charged(active, selected.weight * gap, neg.size)
+    reached = charged(active, pos_weight, neg.size)
+    reached_gap = charged(active, pos_weight * gap, neg.size)
     return _Sums(
-        selected,
         gap**2 * zeroth + 2 * gap * first + second,
         2 * (gap * zeroth + first),
         2 * (reached_gap + depth * reached),
@@ -523,9 +411,22 @@ class BoundSquaredHinge(BoundWindowPairs):
 
     smooth = True
     has_hessian_product = True
+    has_curvature = True
 
     def __init__(self, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         super().__init__(y, sample_weight, WindowPairs("squared_hinge", max_fpr=1.0))
+
+    def curvature(self, scores: ArrayLike, count: int | None, width: float = 0.0) -> Pairs:
+        """Sample pairs in the wrong order or within the margin, whose second derivative is 2."""
+        if count is None:
+            return super().curvature(scores, count, width)
+        s = self._checked(scores)
+        pos, pieces = s[self.positive], cut(s, self, 0.0, self.n)
+        low, high = (np.searchsorted(-pieces.row_score, end - pos, side="left") for end in (-np.inf, 1.0))
+        inside = prefix(pieces.window_row_weights())
+        i, j, mass = sample_bands(self.positive_weight, low, high, inside, count)
+        weight = 2.0 * (mass / (self.norm * max(i.size, 1)))
+        return Pairs(self.positive[i], pieces.rows[j], np.full(i.size, weight))
 
     def hessian_product(self, scores: ArrayLike) -> Callable[[Array], Array]:
         """Return ``v -> H v`` for the generalized Hessian in the scores; pairs at the kink are excluded."""

@@ -16,13 +16,16 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from scipy.constants import golden
 
 from rocmax._rounding import window_end
 from rocmax._support import Array, Bools, Index
 from rocmax.losses.base import BoundLoss, Pairs
 
-# Steps of this length along a circle are spread evenly over it, whatever their number.
-GOLDEN = 0.6180339887498949
+# Multiples of the golden ratio are spread evenly modulo 1, whatever their number.
+GOLDEN = golden - math.floor(golden)
+# Up to this number of pairs, all are evaluated: that takes less time than a clever sum or search.
+FEW_PAIRS = 50_000
 
 
 @dataclass(frozen=True)

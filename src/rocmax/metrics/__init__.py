@@ -10,6 +10,7 @@ from __future__ import annotations
 from sklearn.metrics import roc_auc_score
 
 from rocmax._docstrings import publish
+from rocmax.metrics.rates import exchangeability_test
 from rocmax.metrics.scores import (
     break_even_point,
     f_beta_score,
@@ -32,6 +33,7 @@ __all__ = [
     "break_even_point",
     "delong_interval",
     "delong_test",
+    "exchangeability_test",
     "f_beta_score",
     "fpr_at_tpr",
     "g_mean_score",

@@ -36,12 +36,11 @@ class IntervalRules:
         The standard deviation of a rank in a resample is at least this number of groups.
     min_rows : int
         With fewer rows of a class, intervals do not reach their level. Those of the bootstrap do not, either, with
-        fewer rows of a class in the region of a partial AUC, or with a value less than one row away from 0 or 1.
+        fewer rows of a class in the region of a partial AUC, or with a value less than one row away from 0 or 1. The
+        variance of Hanley and McNeil is worth this number of degrees of freedom beside DeLong's; with fewer, the
+        interval covers less than 93 % with 5 positives and exponential scores.
     min_in_region : int
         In regions with fewer rows of a class, DeLong's intervals and tests do not reach their level; docs/measures.md.
-    prior_df : float
-        Degrees of freedom that Hanley and McNeil's variance is worth beside DeLong's; with fewer, the interval covers
-        less than 93 % with 5 positives and exponential scores.
     """
 
     few_copies: int = 30
@@ -49,7 +48,6 @@ class IntervalRules:
     fineness: int = 5
     min_rows: int = 10
     min_in_region: int = 30
-    prior_df: float = 10.0
 
 
 RULES = IntervalRules()
@@ -66,16 +64,17 @@ def resamples(blocks: Blocks, count: int, rng: np.random.Generator, depth: float
         yield Blocks(draw_negative(), draw_positive())
 
 
+def _group_of_rows(rows: RankedRows, depth: float) -> tuple[NDArray[np.intp], int]:
+    """Return the group of neighboring blocks of each row, and the number of groups."""
+    starts = group_starts(rows.blocks(), depth)
+    return (np.searchsorted(starts, np.arange(rows.n_blocks), "right") - 1)[rows.block], starts.size
+
+
 def paired_resamples(
     models: Sequence[RankedRows], count: int, rng: np.random.Generator, depth: float = 1.0
 ) -> Iterator[list[Blocks]]:
     """Yield the blocks of several models of the same rows, with the same resampled rows for each model."""
-    groups, sizes = [], []
-    for rows in models:
-        starts = group_starts(rows.blocks(), depth)
-        group_of_block = np.searchsorted(starts, np.arange(rows.n_blocks), "right") - 1
-        groups.append(group_of_block[rows.block])
-        sizes.append(starts.size)
+    groups, sizes = zip(*(_group_of_rows(rows, depth) for rows in models), strict=True)
     positive, weight = models[0].positive, models[0].weight
     draws = [
         _joint_redrawer(weight[members], [group[members] for group in groups], sizes, rng)
@@ -95,12 +94,8 @@ def cluster_resamples(
     both classes, and groups of one row each are resampled as rows are.
     """
     positive, weight = models[0].positive, models[0].weight
-    places, sizes = [], []
-    for rows in models:
-        starts = group_starts(rows.blocks(), depth)
-        place = np.searchsorted(starts, rows.block, "right") - 1
-        places.append(place + starts.size * positive)
-        sizes.append(starts.size)
+    found = [_group_of_rows(rows, depth) for rows in models]
+    places = [(place + size * positive, size) for place, size in found]
     kinds = np.bincount(groups, positive) > 0, np.bincount(groups, ~positive) > 0
     strata = [np.flatnonzero(one & two) for one, two in (kinds, (~kinds[0], kinds[1]), (kinds[0], ~kinds[1]))]
     times = np.zeros(kinds[0].size)
@@ -108,9 +103,8 @@ def cluster_resamples(
         for members in strata:
             times[members] = np.bincount(rng.integers(max(1, members.size), size=members.size), minlength=members.size)
         drawn = weight * times[groups]
-        counted = (np.bincount(place, drawn, 2 * size) for place, size in zip(places, sizes, strict=True))
-        sums = [total.astype(np.float64, copy=False) for total in counted]
-        yield [Blocks(total[:size], total[size:]) for total, size in zip(sums, sizes, strict=True)]
+        counted = [(np.bincount(place, drawn, 2 * size).astype(np.float64), size) for place, size in places]
+        yield [Blocks(total[:size], total[size:]) for total, size in counted]
 
 
 def n_independent(positive: NDArray[np.bool_], weight: Array, groups: NDArray[np.intp] | None) -> float:
@@ -167,7 +161,7 @@ def _redrawer(weight: Array, rng: np.random.Generator) -> Callable[[], Array]:
 
 
 def _joint_redrawer(
-    weight: Array, groups: list[NDArray[np.intp]], sizes: list[int], rng: np.random.Generator
+    weight: Array, groups: Sequence[NDArray[np.intp]], sizes: Sequence[int], rng: np.random.Generator
 ) -> Callable[[], list[Array]]:
     """Return a function that resamples the rows of one class and counts them in the groups of each model."""
     _, n_copies = _copies(weight)
@@ -253,13 +247,11 @@ def bootstrap_interval(
 ) -> tuple[float, float]:
     r"""Confidence interval of a measure by the stratified percentile bootstrap.
 
-    Each resample draws the positives with replacement from the positives, and the negatives from the negatives; the
-    number of rows of each class does not change. The ends of the interval are quantiles of the measure over the
-    resamples: those at :math:`\Phi(\pm q \sqrt{n / (n - 1)})`, with ``n`` the number of rows of the smaller class and
-    ``q`` the ``(1 + confidence_level) / 2`` quantile of Student's distribution with ``n - 1`` degrees of freedom. With
-    many rows, these are the ``(1 - confidence_level) / 2`` and ``(1 + confidence_level) / 2`` quantiles.
-
-    With groups, whole groups are drawn: groups with positives only, with negatives only, and with both, separately.
+    Each resample draws the positives with replacement from the positives, and the negatives from the negatives; with
+    groups, whole groups are drawn: those with positives only, with negatives only, and with both, separately. The ends
+    of the interval are the quantiles of the measure over the resamples at :math:`\Phi(\pm q \sqrt{n / (n - 1)})`, with
+    ``n`` the number of rows of the smaller class and ``q`` the ``(1 + confidence_level) / 2`` quantile of Student's
+    distribution with ``n - 1`` degrees of freedom.
 
     Parameters
     ----------
@@ -272,7 +264,8 @@ def bootstrap_interval(
     random_state : int, numpy.random.Generator or None, default=None
         Seed or generator of the resamples. Pass an int for reproducible results.
     sample_weight : array-like of shape (n_samples,), default=None
-        Number of copies of each row. See the notes.
+        Number of copies of each row: a row of weight 100 counts as 100 independent observations, so weights that only
+        correct for the sampling of the rows give an interval that is too narrow.
     pos_label, groups
     **params
         Parameters of a measure given by its name or function, for example ``max_fpr=0.1``.
@@ -285,29 +278,19 @@ def bootstrap_interval(
     Warns
     -----
     UserWarning
-        If a class has fewer than 10 rows, or groups; if the region of a partial AUC contains fewer than 10 rows of a
-        limited class; if an AUC, a partial AUC without ``min_tpr`` or a TPR at an FPR is less than ``1 / n`` away from
-        0 or 1, with ``n`` the rows, or groups, of the smaller class; or if all resamples have the same value, 0 or 1.
-        The interval then covers less often than its level; use more rows or, for the AUC, :func:`delong_interval`.
+        If the interval covers less often than its level, because a class or the region of the measure has few rows or
+        groups, or because the value is near 0 or 1; the user guide has the rules.
 
     Notes
     -----
     Scores are sorted once, and each resample takes O(N). With more than 20,000 distinct scores, neighboring ones are
-    grouped and treated as ties, as the user guide describes; a resample then takes O(sqrt(N)), and the difference to
-    the interval without groups is below the error of the resampling.
-
-    A weight is a number of copies, so a row of weight 100 counts as 100 independent observations. If weights only
-    correct for the sampling of the rows, the interval is too narrow. If the weights of a class do not sum to an
-    integer, the nearest integer number of rows is drawn and scaled to the sum.
+    grouped and treated as ties; a resample then takes O(sqrt(N)), and the difference is below the error of resampling.
 
     References
     ----------
-    B. Efron and R. J. Tibshirani (1993). An Introduction to the Bootstrap. Chapman & Hall, chapter 13.
-
-    T. C. Hesterberg (2015). What teachers should know about the bootstrap: resampling in the undergraduate statistics
-    curriculum. The American Statistician 69, 371-386 (the expanded percentile interval).
-
-    A. C. Davison and D. V. Hinkley (1997). Bootstrap Methods and their Application. Cambridge, section 3.8 (groups).
+    Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13. Hesterberg, "What teachers should know
+    about the bootstrap", The American Statistician 2015 (the expanded interval). Davison and Hinkley, Bootstrap Methods
+    and their Application, 1997, section 3.8 (groups).
 
     Examples
     --------
@@ -347,9 +330,9 @@ def bootstrap_test(
 ) -> Comparison:
     r"""Compare two models on the same rows by the paired stratified bootstrap.
 
-    Rows are resampled within each class, or groups as in :func:`bootstrap_interval`, and both models are evaluated on
-    the same resamples. With :math:`d^*_r` the difference of the measures in resample ``r`` of ``R``, the ends of the
-    interval are percentiles of :math:`d^*`, and the two-sided p-value is
+    Both models are evaluated on the same resamples of :func:`bootstrap_interval`. With :math:`d^*_r` the difference of
+    the measures in resample ``r`` of ``R``, the ends of the interval are percentiles of :math:`d^*`, and the two-sided
+    p-value is
 
     .. math:: \min\Bigl(1,\; 2\, \frac{1 + \min(\#\{d^*_r \le 0\}, \#\{d^*_r \ge 0\})}{R + 1}\Bigr),
 
@@ -358,17 +341,15 @@ def bootstrap_test(
     Parameters
     ----------
     measure, y_true
-    y_score : array-like of shape (n_samples,)
-        Scores; predicted labels for a measure of labels.
-    y_score_other : array-like of shape (n_samples,)
-        Scores of the other model. Predicted labels for a measure of labels.
+    y_score, y_score_other : array-like of shape (n_samples,)
+        Scores of both models; predicted labels for a measure of labels.
     n_resamples : int, default=2000
         Number of resamples.
     confidence_level
     random_state : int, numpy.random.Generator or None, default=None
         Seed or generator of the resamples. Pass an int for reproducible results.
     sample_weight : array-like of shape (n_samples,), default=None
-        Number of copies of each row. See the notes of :func:`bootstrap_interval`.
+        Number of copies of each row, as in :func:`bootstrap_interval`.
     pos_label, groups
     **params
         Parameters of a measure given by its name or function, for example ``max_fpr=0.1``.
@@ -380,7 +361,7 @@ def bootstrap_test(
 
     References
     ----------
-    B. Efron and R. J. Tibshirani (1993). An Introduction to the Bootstrap. Chapman & Hall, chapters 13 and 15.
+    Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapters 13 and 15.
 
     Examples
     --------
@@ -389,8 +370,7 @@ def bootstrap_test(
     >>> rng = np.random.default_rng(0)
     >>> y = np.arange(400) % 2
     >>> good, poor = y + rng.normal(size=400), 0.2 * y + rng.normal(size=400)
-    >>> result = bootstrap_test("partial_auc", y, good, poor, max_fpr=0.2, random_state=0)
-    >>> result.difference > result.low > 0 and result.pvalue < 0.01
+    >>> bootstrap_test("partial_auc", y, good, poor, max_fpr=0.2, random_state=0).pvalue < 0.01
     True
     """
     options: dict[str, Any] = {"sample_weight": sample_weight, "pos_label": pos_label, "groups": groups}
@@ -635,12 +615,9 @@ def delong_interval(
     .. math:: \widehat{\mathrm{var}} = \frac{s^2(V_i)}{m} + \frac{s^2(V_j)}{n}.
 
     For the window from 0 to 1 these are DeLong's placement values (a tie counts one half). For a narrower window they
-    are the influence of each row on the area. This includes the effect of estimating the ends of the window: the ends
-    are quantiles of the negatives, and the effect of an end is the TPR there, which the clipping accounts for. A lower
-    limit on the true-positive rate is a quantile of the positives in the same way: the window starts where the curve
-    reaches ``t = min_tpr``, if that is later than ``a``, the TPR is clipped to ``t`` from below, and both values are
-    divided by ``1 - t``. With groups, the deviations of the values from their means, divided by ``m`` or ``n``, are
-    summed in each group, and the variance is that of a sum over independent groups (Obuchowski 1997).
+    are the influence of each row on the area: the ends of the window are quantiles of the negatives, whose effect, the
+    TPR there, the clipping accounts for. A lower limit on the true-positive rate is a quantile of the positives in the
+    same way. With groups, the deviations of the values from their means are summed in each group (Obuchowski 1997).
 
     The interval of the AUC contains all :math:`\theta` with
 
@@ -650,13 +627,10 @@ def delong_interval(
     :math:`V(\theta)` is Hanley and McNeil's variance for exponential scores, the larger of the two values if the
     classes are exchanged; ``d`` are the degrees of freedom of the estimated variance, from the fourth moments of the
     values; and ``q`` is the quantile of Student's distribution with ``d + 10`` degrees of freedom. With many rows, this
-    is the interval from DeLong's variance. With few rows of a class, or if nearly all pairs are in the right order,
-    that variance is often too small, and the interval relies on :math:`V(\theta)`. With groups, :math:`V(\theta)` has
-    the numbers of groups in place of the numbers of rows.
+    is the interval from DeLong's variance, which is often too small with few rows of a class.
 
     The interval of a partial AUC is the normal interval of its logit, transformed back; if the area is 0 or 1, it is
-    the interval of the AUC with the numbers of rows in the region. An interval lies between 0 and 1 and is never of
-    zero width.
+    the interval of the AUC with the numbers of rows in the region.
 
     Parameters
     ----------
@@ -667,31 +641,19 @@ def delong_interval(
     Returns
     -------
     low, high : float
-        Ends of the interval.
+        Ends of the interval, between 0 and 1 and never equal.
 
     Warns
     -----
     UserWarning
-        If a window narrower than the whole curve contains fewer than 30 negatives, or if a region with ``min_tpr > 0``
-        contains fewer than 30 positives. In a corner, these are the rows between the point where the curve enters it
-        and the point where it leaves it. The coverage of the interval is then below its level, as is that of
-        :func:`bootstrap_interval`. If a class has fewer than 10 rows, or groups: the coverage of a 95 % interval of the
-        AUC can then be 90 %, and that of :func:`bootstrap_interval` is lower still.
+        If a limited region contains fewer than 30 rows of a limited class (in a corner, the rows between the points
+        where the curve enters and leaves it), or if a class has fewer than 10 rows, or groups. The interval then covers
+        less often than its level, as does that of :func:`bootstrap_interval`.
 
     References
     ----------
-    E. R. DeLong, D. M. DeLong and D. L. Clarke-Pearson (1988). Comparing the areas under two or more correlated
-    receiver operating characteristic curves: a nonparametric approach. Biometrics 44, 837-845.
-
-    M. S. Pepe (2003). The Statistical Evaluation of Medical Tests for Classification and Prediction. Oxford, 5.2.
-
-    N. A. Obuchowski (1997). Nonparametric analysis of clustered ROC curve data. Biometrics 53, 567-578.
-
-    J. A. Hanley and B. J. McNeil (1982). The meaning and use of the area under a receiver operating characteristic
-    (ROC) curve. Radiology 143, 29-36.
-
-    R. G. Newcombe (2006). Confidence intervals for an effect size measure based on the Mann-Whitney statistic. Part 2:
-    asymptotic methods and evaluation. Statistics in Medicine 25, 559-573.
+    DeLong, DeLong and Clarke-Pearson, Biometrics 1988. Pepe, The Statistical Evaluation of Medical Tests, 2003, section
+    5.2. Obuchowski, Biometrics 1997. Hanley and McNeil, Radiology 1982. Newcombe, Statistics in Medicine 2006.
 
     Examples
     --------
@@ -753,9 +715,8 @@ def delong_test(
 ) -> Comparison:
     r"""Compare the AUC, or the partial AUC, of two models on the same rows by DeLong's paired test.
 
-    The variance of the difference is DeLong's variance, as in :func:`delong_interval`, of the row-wise differences of
-    the placement values of the two models. Under the null hypothesis, ``difference / standard error`` is asymptotically
-    normal.
+    The variance of the difference is that of :func:`delong_interval` for the row-wise differences of the placement
+    values. Under the null hypothesis, ``difference / standard error`` is asymptotically normal.
 
     Parameters
     ----------
@@ -774,13 +735,11 @@ def delong_test(
     Warns
     -----
     UserWarning
-        If a window narrower than the whole curve contains fewer than 30 negatives, or if a region with ``min_tpr > 0``
-        contains fewer than 30 positives, for one of the models. The p-value is then not reliable, and usually too
-        small.
+        If a limited region contains fewer than 30 rows of a limited class; p-values are then usually too small.
 
     References
     ----------
-    E. R. DeLong, D. M. DeLong and D. L. Clarke-Pearson (1988). Biometrics 44, 837-845.
+    DeLong, DeLong and Clarke-Pearson, Biometrics 1988.
 
     Examples
     --------
@@ -1002,8 +961,8 @@ def _interval(area: float, spread: _Spread, level: float) -> tuple[float, float]
     inside = min(max(area, DUST), 1 - DUST)
     # Few rows can have a large number of degrees of freedom by chance.
     df = min(spread.df, spread.n_positives + spread.n_negatives - 2)
-    ratio = (df * spread.variance / law(inside) + RULES.prior_df) / (df + RULES.prior_df)
-    reach = float(t.ppf((1 + level) / 2, df + RULES.prior_df)) ** 2 * ratio
+    ratio = (df * spread.variance / law(inside) + RULES.min_rows) / (df + RULES.min_rows)
+    reach = float(t.ppf((1 + level) / 2, df + RULES.min_rows)) ** 2 * ratio
 
     def excess(theta: float) -> float:
         return (theta - area) ** 2 - reach * law(theta)
@@ -1011,6 +970,14 @@ def _interval(area: float, spread: _Spread, level: float) -> tuple[float, float]
     low = 0.0 if area <= DUST else float(brentq(excess, 0.0, inside))
     high = 1.0 if area >= 1 - DUST else float(brentq(excess, inside, 1.0))
     return min(low, area), max(high, area)
+
+
+def expected_auc_interval(
+    area: float, n_positives: float, n_negatives: float, level: float = 0.95
+) -> tuple[float, float]:
+    """Return the interval that :func:`delong_interval` has for exponential scores with an area."""
+    variance = _hanley_mcneil(area, n_positives, n_negatives)
+    return _interval(area, _Spread(variance, math.inf, n_positives, n_negatives), level)
 
 
 def _hanley_mcneil(theta: float, m: float, n: float) -> float:

@@ -23,7 +23,7 @@ from rocmax._validation import TrainingSet, check_block, check_number, direction
 from rocmax.base import MeasureParameterMixin
 from rocmax.linear.base import LinearScoreClassifier
 from rocmax.losses import BoundLoss, Loss
-from rocmax.losses.carried_cuts import Growth, grow_cuts
+from rocmax.losses.contingency import Growth, grow_cuts
 from rocmax.measures import Measure
 from rocmax.online.base import check_unchanged, fixed_parameters
 from rocmax.online.sampling import stack

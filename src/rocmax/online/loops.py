@@ -110,7 +110,7 @@ def _on_covariance(diagonal: Callable[..., Any], full: Callable[..., Any]) -> An
 
 
 # Unsigned indices avoid the check for negative values, which would take as long as the arithmetic.
-_uint, _ONE = np.uint64, np.uint64(1)
+_uint = np.uint64
 
 # Scale below which the weights are rescaled: the average is a difference, and its rounding error grows as the scale
 # decreases.
@@ -146,7 +146,7 @@ def _dense_fetch(X, i):
 
 def _csr_fetch(X, i):
     data, indices, indptr = X
-    start, last = _uint(indptr[i]), _uint(indptr[i + _ONE]) - _ONE
+    start, last = _uint(indptr[i]), _uint(indptr[i + _uint(1)]) - _uint(1)
     # Prefetching an address out of bounds is harmless, and a check would take time.
     _prefetch(data, start)
     _prefetch(data, start + _uint(_LINE))
@@ -165,7 +165,7 @@ def _dense_dot(X, i, v):
 def _csr_dot(X, i, v):
     data, indices, indptr = X
     total = 0.0
-    for k in range(indptr[i], indptr[i + _ONE]):
+    for k in range(indptr[i], indptr[i + _uint(1)]):
         total += v[_uint(indices[_uint(k)])] * data[_uint(k)]
     return total
 
@@ -180,7 +180,7 @@ def _dense_squared(X, i):
 def _csr_squared(X, i):
     data, _, indptr = X
     total = 0.0
-    for k in range(indptr[i], indptr[i + _ONE]):
+    for k in range(indptr[i], indptr[i + _uint(1)]):
         total += data[_uint(k)] ** 2
     return total
 
@@ -193,7 +193,7 @@ def _dense_add(X, i, step, v):
 
 def _csr_add(X, i, step, v):
     data, indices, indptr = X
-    for k in range(indptr[i], indptr[i + _ONE]):
+    for k in range(indptr[i], indptr[i + _uint(1)]):
         v[_uint(indices[_uint(k)])] += step * data[_uint(k)]
 
 
@@ -206,7 +206,7 @@ def _dense_add_both(X, i, step, v, other, u):
 
 def _csr_add_both(X, i, step, v, other, u):
     data, indices, indptr = X
-    for k in range(indptr[i], indptr[i + _ONE]):
+    for k in range(indptr[i], indptr[i + _uint(1)]):
         place, value = _uint(indices[_uint(k)]), data[_uint(k)]
         v[place] += step * value
         u[place] += other * value
@@ -241,13 +241,13 @@ def _csr_pair_squared(X, i, j, work):
     # Not |x_i|^2 + |x_j|^2 - 2 x_i.x_j, which is dominated by rounding error for nearly equal rows; steps divide by it.
     data, indices, indptr = X
     total = 0.0
-    for k in range(indptr[i], indptr[i + _ONE]):
+    for k in range(indptr[i], indptr[i + _uint(1)]):
         work[_uint(indices[_uint(k)])] = data[_uint(k)]
-    for k in range(indptr[j], indptr[j + _ONE]):
+    for k in range(indptr[j], indptr[j + _uint(1)]):
         place = _uint(indices[_uint(k)])
         total += (work[place] - data[_uint(k)]) ** 2
         work[place] = 0.0
-    for k in range(indptr[i], indptr[i + _ONE]):
+    for k in range(indptr[i], indptr[i + _uint(1)]):
         place = _uint(indices[_uint(k)])
         total += work[place] ** 2
         work[place] = 0.0
@@ -278,7 +278,7 @@ def _dense_pair_values(X, i, j, index, value):
 def _csr_pair_values(X, i, j, index, value):
     data, indices, indptr = X
     left, right, count = indptr[i], indptr[j], 0
-    left_end, right_end = indptr[i + _ONE], indptr[j + _ONE]
+    left_end, right_end = indptr[i + _uint(1)], indptr[j + _uint(1)]
     while left < left_end or right < right_end:
         from_left = right == right_end or (left < left_end and indices[left] <= indices[right])
         from_right = left == left_end or (right < right_end and indices[right] <= indices[left])
@@ -319,8 +319,9 @@ def choose_pairs(draws, positives, negatives, first, second):
 
 
 @_loop("v", "u", "work")
-def pair_steps(X, first, second, v, u, work, t, scale, weight, count, alpha, t0, rskip, askip, start, proximal):
-    """Take PSAM (proximal) or ASAM steps on the given pairs; return the step number and the state of the average."""
+def pair_steps(X, first, second, v, u, work, state, rules):
+    """Take PSAM (proximal) or ASAM steps on the given pairs; return the state: step number and state of the average."""
+    (t, scale, weight, count), (alpha, t0, rskip, askip, start, proximal) = state, rules
     until_shrink, until_average = rskip - t % rskip, askip - t % askip
     for k in range(first.size):
         i, j = _uint(first[k]), _uint(second[k])
@@ -355,8 +356,9 @@ def pair_steps(X, first, second, v, u, work, t, scale, weight, count, alpha, t0,
 
 
 @_loop("v", "u")
-def saddle_steps(X, positive, rows, v, u, t, scale, weight, total, a, b, alpha, p, longest, zeta, radius):
-    """Take SOLAM steps on the given rows; return the state, in the order of the arguments."""
+def saddle_steps(X, positive, rows, v, u, state, zeta, radius):
+    """Take SOLAM steps on the given rows; return the state."""
+    t, scale, weight, total, a, b, alpha, p, longest = state
     squared = scale * scale * (v * v).sum()
     for k in range(rows.size):
         i = _uint(rows[k])

@@ -14,6 +14,7 @@ from rocmax._validation import TrainingSet, check_block, check_choice, check_num
 from rocmax.base import MeasureParameterMixin
 from rocmax.linear.base import LinearScoreClassifier
 from rocmax.measures import Measure
+from rocmax.online.base import RULES as STREAM
 from rocmax.online.base import check_unchanged, fixed_parameters
 from rocmax.online.sampling import Buffer, Reservoir, stack
 from rocmax.solvers import Callback, Progress, Result
@@ -24,44 +25,14 @@ from rocmax.solvers.stochastic import MiniBatchSteps
 class MiniBatchRules:
     """Numbers of the estimator."""
 
-    # Rows that are kept for the choice of the threshold, of a stream and in fit: more take long and change it little.
-    stream_rows: int = 5_000
-    threshold_rows: int = 100_000
     # Minimum numbers of steps and of passes if max_iter is None.
     fewest_steps: int = 500
     fewest_passes: int = 5
-    # Passes without a better measure on held-out rows after which early stopping ends the fit.
-    patience: int = 2
 
 
 RULES = MiniBatchRules()
 # Parameters that may change between calls of partial_fit: those used only by fit, and the seed.
-_FREE = ("max_iter", "early_stopping", "validation_fraction", "random_state", "verbose")
-
-
-class Watch:
-    """Early stopping on held-out rows; ``best`` are the weights and the intercept of the best value of the measure."""
-
-    def __init__(self, measure: Measure, data: TrainingSet, rows: NDArray[np.intp]) -> None:
-        self._measure, self._X, self._positive = measure, data.X[rows], data.positive[rows]
-        if np.unique(self._positive).size < 2:
-            raise ValueError(
-                f"with early_stopping, the held-out rows must contain both classes; got one class in {rows.size} rows. "
-                "Increase validation_fraction"
-            )
-        self._largest, self._waited = -np.inf, 0
-        self.best = np.zeros(data.X.shape[1]), 0.0
-
-    def should_stop(self, w: Array, b: float) -> bool:
-        """Record the measure for the given weights; return whether it has stopped improving."""
-        scores = self._X @ w
-        scores = scores - self._measure.threshold(scores, self._positive)
-        value = self._measure.score(self._positive, scores, pos_label=True)
-        if value > self._largest:
-            self._largest, self._waited, self.best = value, 0, (w.copy(), b)
-        else:
-            self._waited += 1
-        return self._waited >= RULES.patience
+_FREE = ("max_iter", "random_state", "verbose")
 
 
 class StreamState:
@@ -76,7 +47,7 @@ class StreamState:
         self._rng = rng
         self._buffer = Buffer(estimator.batch_size)
         self._positives = None if estimator.reservoir_size is None else Reservoir(estimator.reservoir_size)
-        self._sample = Reservoir(RULES.stream_rows)
+        self._sample = Reservoir(STREAM.threshold_rows)
         self._n_negatives = 0
 
     def take(self, X: Any, positive: Bools) -> None:
@@ -138,7 +109,7 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
     ``fit`` shuffles the rows. ``partial_fit`` processes any number of rows in the given order, in constant memory. Rows
     are buffered until there are ``batch_size`` of them. A batch without positives or without negatives is skipped and
     counted. After ``fit``, ``partial_fit`` continues from the fitted model; for this purpose, the estimator stores a
-    sample of at most 5,000 rows. Parameters that affect the steps must not change between calls.
+    sample of at most 10,000 rows. Parameters that affect the steps must not change between calls.
 
     Parameters
     ----------
@@ -183,11 +154,6 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
         Whether the steps include an intercept for losses that depend on a shift of the scores: those of "f_beta" and
         "g_mean", and "precision_at_k" with ``reference="positives"``. It is not part of the published methods. The
         threshold is chosen in both cases.
-    early_stopping : bool, default=False
-        Whether ``fit`` holds out rows for validation and stops when the measure on them has not improved for two
-        passes. The weights of the best pass are used.
-    validation_fraction : float, default=0.1
-        Fraction of the rows that are held out for validation with ``early_stopping``.
     random_state, pos_label, verbose
 
     Attributes
@@ -195,8 +161,8 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
     coef_ : ndarray of shape (1, n_features)
         Weights, the mean of the iterates.
     intercept_ : ndarray of shape (1,)
-        Minus the threshold, chosen as in the batch classifier of the same measure, on at most 100,000 training rows, or
-        on a sample of 5,000 rows of a stream.
+        Minus the threshold, chosen as in the batch classifier of the same measure, on the training rows, or on a sample
+        of 10,000 rows of a stream.
     classes_
     n_steps_ : int
         Number of steps.
@@ -205,7 +171,7 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
     n_iter_ : int
         Number of passes of ``fit`` plus calls of ``partial_fit``.
     objective_ : float
-        Loss on the rows on which the threshold was chosen, at the end of ``fit``.
+        Loss on the training rows at the end of ``fit``.
     dual_gap_ : float
         NaN, because there is no certificate.
     n_features_in_, feature_names_in_
@@ -261,8 +227,6 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
         radius: float | None = None,
         average: str = "linear",
         fit_intercept: bool = True,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
         random_state: Any = None,
         pos_label: Any = None,
         verbose: bool = False,
@@ -282,8 +246,6 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
         self.radius = radius
         self.average = average
         self.fit_intercept = fit_intercept
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
         self.random_state = random_state
         self.pos_label = pos_label
         self.verbose = verbose
@@ -358,8 +320,6 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
             check_number("learning_rate", self.learning_rate, above=0.0)
         if self.radius is not None:
             check_number("radius", self.radius, above=0.0)
-        if not 0 < self.validation_fraction < 1:
-            raise ValueError(f"validation_fraction must be above 0 and below 1; got {self.validation_fraction!r}")
 
     def make_steps(self, measure: Measure, n_features: int) -> MiniBatchSteps:
         """Return the optimizer in its initial state."""
@@ -370,15 +330,8 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
 
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
         rng = random_source(self.random_state)
-        order = rng.permutation(data.positive.size)
-        held = round(self.validation_fraction * order.size) if self.early_stopping else 0
-        measure = self._make_measure().as_fraction(order.size)
-        watch = Watch(measure, data, order[:held]) if held else None
-        rows = order[held:]
-        if held and np.unique(data.positive[rows]).size < 2:
-            raise ValueError(
-                f"the training rows that are not held out must contain both classes; got one class in {rows.size} rows"
-            )
+        rows = rng.permutation(data.positive.size)
+        measure = self._make_measure().as_fraction(rows.size)
         per_pass = n_batches(rows.size, self.batch_size)
         passes = self.max_iter or max(RULES.fewest_passes, -(-RULES.fewest_steps // per_pass))
         steps, trace = self.make_steps(measure, data.X.shape[1]), []
@@ -392,16 +345,10 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
             trace.append(Progress(np.nan, np.nan, n_iter))
             if callback is not None:
                 callback(trace[-1])
-            if watch is not None and watch.should_stop(steps.mean_w, steps.mean_b):
-                break
-        if watch is not None:
-            steps.restart(*watch.best)
         self._begin_stream(measure, data, steps, rng, n_skipped)
         w, b = steps.mean_w.copy(), steps.mean_b
-        rows = order[: RULES.threshold_rows]
-        scores, seen = data.X[rows] @ w + b, data.positive[rows]
-        loss = self._convex_loss(measure).with_intercept()
-        objective = loss.bind(seen).value_and_gradient(scores)[0] if 0 < seen.sum() < seen.size else np.nan
+        bound = self._convex_loss(measure).with_intercept().bind(data.positive[rows])
+        objective = bound.value_and_gradient((data.X @ w + b)[rows])[0]
         trace[-1] = trace[-1]._replace(objective=objective)
         return Result(w, objective, np.nan, len(trace), True, "all passes done", trace)
 

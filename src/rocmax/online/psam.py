@@ -184,10 +184,10 @@ class PairSteps:
         if self.t0 is None:
             difference = stream.X[first[: RULES.measured]] - stream.X[second[: RULES.measured]]
             self.t0 = mean_squared_length(difference) / self.alpha
-        self._state = run(
-            pair_steps, stream.loop_form, first, second, self._v, self._u, np.zeros(self.n_features), *self._state,
-            float(self.alpha), float(self.t0), self.rskip, self.askip, float(self.average_from), self.proximal,
-        )  # fmt: skip
+        alpha, t0, start = float(self.alpha), float(self.t0), float(self.average_from)
+        rules = (alpha, t0, self.rskip, self.askip, start, self.proximal)
+        work = np.zeros(self.n_features)
+        self._state = run(pair_steps, stream.loop_form, first, second, self._v, self._u, work, self._state, rules)
 
     def weights(self) -> Array:
         """Return the average, or the last iterate if averaging has not started."""

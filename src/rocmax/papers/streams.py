@@ -84,8 +84,6 @@ class SOLAMClassifier(StochasticClassifier):
     learning_rate : "auto" or float, default="auto"
         Length of the first step, :math:`\zeta`. "auto" takes 1 divided by the mean of :math:`|x|^2` over the first
         rows.
-    average : bool, default=True
-        Whether the model is the average of the iterates, weighted by their steps, or the last one.
     max_iter, tol
         As in :class:`~rocmax.PSAMClassifier`.
     buffer_size : int, default=100
@@ -117,7 +115,6 @@ class SOLAMClassifier(StochasticClassifier):
         radius: float = 1.0,
         *,
         learning_rate: float | str = "auto",
-        average: bool = True,
         max_iter: int = 15,
         tol: float | None = None,
         buffer_size: int = 100,
@@ -126,7 +123,6 @@ class SOLAMClassifier(StochasticClassifier):
     ) -> None:
         self.radius = radius
         self.learning_rate = learning_rate
-        self.average = average
         self.max_iter = max_iter
         self.tol = tol
         self.buffer_size = buffer_size
@@ -138,12 +134,10 @@ class SOLAMClassifier(StochasticClassifier):
         check_number("radius", self.radius, above=0.0)
         if self.learning_rate != "auto":
             check_number("learning_rate", self.learning_rate, above=0.0)
-        if not isinstance(self.average, bool | np.bool_):
-            raise ValueError(f"average must be True or False; got {self.average!r}")
 
     def _make_method(self, n_features: int) -> SaddlePoint:
         zeta = None if isinstance(self.learning_rate, str) else float(self.learning_rate)
-        return SaddlePoint(n_features, self.radius, zeta, bool(self.average))
+        return SaddlePoint(n_features, self.radius, zeta)
 
     def _remember(self, stream: RowBlock) -> None:
         stream.remember()
@@ -244,7 +238,6 @@ class SaddlePoint:
     n_features: int
     radius: float
     zeta: float | None
-    average: bool = True
     _v: Array = field(init=False)
     _u: Array = field(init=False)
     # Step number, scale, weight and total of the average, a, b, alpha, p, longest row.
@@ -265,14 +258,14 @@ class SaddlePoint:
         if self.zeta is None:
             self.zeta = 1.0 / (mean_squared_length(stream.X[rows[: RULES.measured]]) or 1.0)
         self._state = run(
-            saddle_steps, stream.loop_form, stream.positive, rows, self._v, self._u, *self._state,
+            saddle_steps, stream.loop_form, stream.positive, rows, self._v, self._u, self._state,
             float(self.zeta), float(self.radius),
         )  # fmt: skip
 
     def weights(self) -> Array:
-        """Return the weighted mean of the iterates, or the last one."""
-        _, scale, weight, total, *_ = self._state
-        return (weight * self._v - self._u) / total if self.average and total else scale * self._v
+        """Return the mean of the iterates, weighted by their steps."""
+        weight, total = self._state[2:4]
+        return (weight * self._v - self._u) / total if total else self._v
 
 
 class OAMClassifier(StochasticClassifier):

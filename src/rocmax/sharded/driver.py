@@ -20,25 +20,10 @@ from rocmax.penalties import SquaredL2
 from rocmax.sharded.shard import BinnedCoefficients, LinearCoefficients, Recipe, RequestedCoefficients, Sample, Shard
 from rocmax.solvers.base import Result, gap_rounding, invalid_bound, valid_gap
 
-
-@dataclass(frozen=True)
-class DriverRules:
-    """Numbers of the driver, each with its reason."""
-
-    # Rows whose scores are known to the driver, for the ranges of bins and the spread of scores.
-    sampled: int = 4096
-    # Beyond this multiple of the scale of a feature, its mean gives products in single precision errors that matter to
-    # the gap; scales beyond the second limit overflow or underflow there.
-    farthest: float = 1e3
-    largest_single: float = 1e15
-    # Share of a Hessian sample for the positives, and of the remaining rows for negatives far below the window.
-    positives: float = 0.4
-    below: float = 0.2
-    # Negatives up to this multiple of the end of the window are sampled more densely.
-    zone: float = 1.5
-
-
-RULES = DriverRules()
+# Rows whose scores are known to the driver, for the ranges of bins and the spread of scores.
+SAMPLED = 4096
+# Scales beyond which single precision overflows or underflows in squares and their sums.
+LARGEST_SINGLE = 1e15
 _KEYS = itertools.count()
 T = TypeVar("T")
 
@@ -101,8 +86,9 @@ class Space:
         # A constant feature is left out: with an infinite scale, its products are zero.
         self.mean, self.scale = moments.mean, np.where(scale > 0, scale, np.inf)
         largest, smallest = np.max(scale, initial=0.0), np.min(scale[scale > 0], initial=1.0)
-        far = np.max(np.abs(self.mean) / self.scale, initial=0.0) > RULES.farthest
-        self.double = bool(far or largest > RULES.largest_single or smallest < 1 / RULES.largest_single)
+        # Means beyond this multiple of the scale cost half of the digits of single precision.
+        far = np.max(np.abs(self.mean) / self.scale, initial=0.0) > 1.0 / np.sqrt(np.finfo(np.float32).eps)
+        self.double = bool(far or largest > LARGEST_SINGLE or smallest < 1.0 / LARGEST_SINGLE)
 
     def raw(self, w: Array) -> tuple[Array, float]:
         """Return weights of the original features and a shift that give the scores of standardized features."""
@@ -123,7 +109,7 @@ class Space:
         if not w.any():
             return Scores(self, {}, w)
         vector = Stored(self, w)
-        answers = self.ask([vector], Shard.summary, vector.key, RULES.sampled / max(self.n_rows, 1))
+        answers = self.ask([vector], Shard.summary, vector.key, SAMPLED / max(self.n_rows, 1))
         vector.low, vector.high = min(low for low, _, _ in answers), max(high for _, high, _ in answers)
         # By number of partition, so that the samples of all vectors have the same rows, wherever these are.
         samples = sorted((one for _, _, found in answers for one in found), key=lambda one: one[0])
@@ -483,20 +469,19 @@ class ShardedLoss(BoundLoss):
         return self._last[1:]
 
     def _rates(self, bins: Bins) -> tuple[float, tuple[float, float, float]]:
-        """Return the score above which negatives are sampled more densely, and the rates of the sample."""
+        """Return the score above which negatives are in the window, and the rates of the sample.
+
+        Positives, negatives in the window and other negatives get equal shares.
+        """
         row_weight = (self.m + self.n) / self.n_samples
-        positives = RULES.positives * self.sample_rows
         n_bins = bins.grid.n_bins
         above = np.cumsum(bins.weight[:n_bins][::-1])[::-1]
         end = getattr(self._small, "b", self.n)
-        cell = max(int(np.searchsorted(-above, -RULES.zone * end, side="right")) - 1, 0) if end < self.n else 0
-        held, rest = float(above[cell]), self.n - float(above[cell])
-        below = RULES.below * (self.sample_rows - positives) if rest > 0 else 0.0
-        wanted = (positives, self.sample_rows - positives - below, below)
-        rates = tuple(
-            min(1.0, count * row_weight / weight) if weight > 0 else 1.0
-            for count, weight in zip(wanted, (self.m, held, rest), strict=True)
-        )
+        cell = max(int(np.searchsorted(-above, -end, side="right")) - 1, 0) if end < self.n else 0
+        inside = float(above[cell])
+        weights = self.m, inside, self.n - inside
+        count = self.sample_rows * row_weight / sum(weight > 0 for weight in weights)
+        rates = tuple(min(1.0, count / weight) if weight > 0 else 1.0 for weight in weights)
         return float(bins.grid.edges[cell]) if cell else -np.inf, rates  # type: ignore[return-value]
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import expit, log_expit
+from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from rocmax._support import Array, Index
 from rocmax._validation import LARGEST, canonical_csr
@@ -59,7 +60,8 @@ def moments(chunk: Any, weight: Array | None) -> Moments:
     if total == 0:
         return Moments(0.0, np.zeros(chunk.shape[1]), np.zeros(chunk.shape[1]))
     if sparse.issparse(chunk):
-        return _sparse_moments(canonical_csr(chunk), weight, total)
+        mean, variance = mean_variance_axis(canonical_csr(chunk).astype(np.float64), axis=0, weights=weight)
+        return Moments(total, mean, np.maximum(variance, 0.0) * total)  # of constant features, about -1e-47
     values = chunk.astype(np.float64)
     first = values[0].copy()
     values -= first
@@ -67,25 +69,6 @@ def moments(chunk: Any, weight: Array | None) -> Moments:
     values -= apart
     values *= values
     return Moments(total, first + apart, weight @ values)
-
-
-def _sparse_moments(rows: Any, weight: Array, total: float) -> Moments:
-    """Return the moments of sparse rows: those of the stored values, merged with those of the zeros."""
-    n_rows, d = rows.shape
-    column, values, share = rows.indices, rows.data.astype(np.float64), np.repeat(weight, np.diff(rows.indptr))
-    stored = np.bincount(column, share, d)
-    stored[np.bincount(column, minlength=d) == n_rows] = total
-    first = np.zeros(d)
-    first[column] = values
-    values -= first[column]
-    apart = np.bincount(column, share * values, d)
-    np.divide(apart, stored, out=apart, where=stored > 0)
-    values -= apart[column]
-    values *= values
-    values *= share
-    mean = first + apart
-    square = np.bincount(column, values, d) + mean**2 * (stored * (total - stored) / total)
-    return Moments(total, mean * (stored / total), square)
 
 
 # Rows of one process: products, histograms of scores and samples, computed chunk by chunk.
@@ -204,23 +187,6 @@ class Shard:
             for rows, block in row_blocks(start, chunk):
                 found = found.merged(moments(block, self._weights(rows)))
         return found
-
-    def fingerprint(self, v: Array, shift: float) -> tuple[Array, Array]:
-        """Return sums that identify the rows, whatever their order, in one pass.
-
-        These are the sums of cosine and sine of random scores ``X @ v - shift`` of negatives and positives, which
-        depend on the joint distribution of the features and hardly on rounding, and the sums of the features of the
-        positives.
-        """
-        waves, sums = np.zeros((2, 2)), np.zeros(v.size)
-        for start, chunk in self._rows.chunks():
-            for rows, block in row_blocks(start, chunk):
-                values, weight, positive = block.astype(np.float64), self._weights(rows), self._positive[rows]
-                s = values @ v - shift
-                sides = np.stack([~positive, positive]) * (1.0 if weight is None else weight)
-                waves += sides @ np.stack([np.cos(s), np.sin(s)], axis=1)
-                sums += values.T @ sides[1]
-        return waves, sums
 
     def summary(self, key: int, rate: float) -> tuple[float, float, list[tuple[int, Array]]]:
         """Return the range of a vector, and its values for a random sample of rows, by partition."""
@@ -393,7 +359,7 @@ class Shard:
     def _weights(self, rows: slice) -> Array | None:
         if self._weight is None:
             return None
-        weight: Array = self._weight[rows].astype(np.float64, copy=False)
+        weight: Array = self._weight[rows]
         return weight
 
     def _filled_weights(self, rows: slice) -> Array:

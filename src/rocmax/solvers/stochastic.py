@@ -64,11 +64,6 @@ class MiniBatchSteps:
         self.b = self.mean_b = 0.0
         self.n_steps = 0
 
-    def restart(self, w: Array, b: float) -> None:
-        """Continue from other weights, without resetting the step length."""
-        self.w, self.mean_w = w.copy(), w.copy()
-        self.b = self.mean_b = b
-
     def step(self, X: Any, positive: NDArray[np.bool_], weight: Array | None) -> None:
         """Take a step along the subgradient of one batch, which must contain both classes."""
         if self._learning_rate is None:
