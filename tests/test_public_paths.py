@@ -31,6 +31,7 @@ PACKAGES = [
     "rocmax.losses",
     "rocmax.measures",
     "rocmax.metrics",
+    "rocmax.monitor",
     "rocmax.operators",
     "rocmax.papers",
     "rocmax.penalties",

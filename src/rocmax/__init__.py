@@ -10,17 +10,21 @@ if TYPE_CHECKING:
         BoostedClassifier,
     )
     from rocmax.displays import (
-        ConvergenceDisplay,
-        PartialAUCPathDisplay,
         PartialROCDisplay,
     )
     from rocmax.features import (
         SplineFeatures,
     )
+    from rocmax.forward import (
+        ForwardSplit,
+    )
     from rocmax.kernel import (
         ROCSVC,
         ExactKernelMap,
         KMeansNystroem,
+    )
+    from rocmax.limits import (
+        Limits,
     )
     from rocmax.linear import (
         AUCClassifier,
@@ -39,6 +43,9 @@ if TYPE_CHECKING:
         save,
         trusted_types,
     )
+    from rocmax.monitor import (
+        Monitor,
+    )
     from rocmax.online import (
         FollowTheLeaderClassifier,
         MiniBatchClassifier,
@@ -49,6 +56,7 @@ if TYPE_CHECKING:
     )
     from rocmax.thresholds import (
         FPRThresholdClassifier,
+        LimitThresholdClassifier,
         TPRThresholdClassifier,
     )
 
@@ -58,19 +66,21 @@ _MODULE_OF = {
     "AUCClassifier": "rocmax.linear",
     "BoostedClassifier": "rocmax.boosted",
     "BreakEvenClassifier": "rocmax.linear",
-    "ConvergenceDisplay": "rocmax.displays",
     "ExactKernelMap": "rocmax.kernel",
     "FBetaClassifier": "rocmax.linear",
     "FPRThresholdClassifier": "rocmax.thresholds",
     "FollowTheLeaderClassifier": "rocmax.online",
+    "ForwardSplit": "rocmax.forward",
     "GMeanClassifier": "rocmax.linear",
     "KMeansNystroem": "rocmax.kernel",
+    "LimitThresholdClassifier": "rocmax.thresholds",
+    "Limits": "rocmax.limits",
     "MiniBatchClassifier": "rocmax.online",
+    "Monitor": "rocmax.monitor",
     "PSAMClassifier": "rocmax.online",
     "PartialAUCClassifier": "rocmax.linear",
     "PartialAUCClassifierCV": "rocmax.linear",
     "PartialAUCPath": "rocmax.linear",
-    "PartialAUCPathDisplay": "rocmax.displays",
     "PartialROCDisplay": "rocmax.displays",
     "PrecisionAtKClassifier": "rocmax.linear",
     "ROCSVC": "rocmax.kernel",
@@ -89,6 +99,7 @@ _MODULES = [
     "data",
     "displays",
     "features",
+    "forward",
     "kernel",
     "linear",
     "losses",
@@ -110,19 +121,21 @@ __all__ = [
     "AUCClassifier",
     "BoostedClassifier",
     "BreakEvenClassifier",
-    "ConvergenceDisplay",
     "ExactKernelMap",
     "FBetaClassifier",
     "FPRThresholdClassifier",
     "FollowTheLeaderClassifier",
+    "ForwardSplit",
     "GMeanClassifier",
     "KMeansNystroem",
+    "LimitThresholdClassifier",
+    "Limits",
     "MiniBatchClassifier",
+    "Monitor",
     "PSAMClassifier",
     "PartialAUCClassifier",
     "PartialAUCClassifierCV",
     "PartialAUCPath",
-    "PartialAUCPathDisplay",
     "PartialROCDisplay",
     "PrecisionAtKClassifier",
     "ScoreClassifier",

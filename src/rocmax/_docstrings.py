@@ -38,9 +38,6 @@ delimiter : str
 encoding : str
     The encoding of a text table. If None, it is detected in its first 4 MB: UTF-8, otherwise cp1252, a superset of
     latin-1.
-exact : bool
-    Whether the distinct scores of the bins that matter are fetched, at most a million at a time, for the exact value;
-    bins with more are divided first. If False, ``error`` bounds the difference from the exact value.
 gamma : {"scale", "auto"} or float
     Kernel coefficient of "rbf", "poly" and "sigmoid". "scale" is ``1 / (n_features * X.var())``, "auto" is ``1 /
     n_features``.
@@ -79,7 +76,7 @@ min_fpr : float
 min_tpr : float
     Lower limit on the true-positive rate, at least 0 and below 1.
 n_bins : int
-    Number of bins of the histogram for each class.
+    Maximum number of bins, at least 2. With at most as many distinct scores, the value is exact.
 n_features : int
     Number of features of an svmlight file. If None, the largest index is used.
 n_jobs : int or None
@@ -113,8 +110,7 @@ table : str, Path, list of them, file or data frame
 target : str
     Name of the column with the labels. An svmlight file stores its labels itself and takes no target.
 timeout : float
-    Seconds for which workers are awaited if there is none, or if none of them does anything, and after which a worker
-    that sends no heartbeats is considered lost, but at least the time of 20 heartbeats, 10 seconds in small clusters.
+    Seconds for which workers are awaited if there is none, or if none of them loads a partition.
 tol : float
     Tolerance for stopping: the fit stops when ``dual_gap_`` is at most ``tol`` times ``objective_``, and at most
     ``tol`` times the improvement of the objective over zero weights.

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv, train_test_split
+from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from rocmax._support import Array, Bools
 from rocmax._validation import CHECKING, TrainingSet, check_groups
+from rocmax.forward import Dependence
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
@@ -47,21 +49,29 @@ class FoldRules:
 FOLD_RULES = FoldRules()
 
 
-def most_folds(positive: Bools, groups: NDArray[Any] | None = None) -> int:
-    """Return the largest possible number of folds: that of the rows of the rarer class, or of its groups."""
-    if groups is None:
+# Groups of rows, with or without their times.
+Groups = NDArray[Any] | Dependence | None
+
+
+def most_folds(positive: Bools, groups: Groups = None) -> int:
+    """Return the largest possible number of folds: that of the rows of the rarer class, or of its groups or times."""
+    depends = Dependence.of(groups)
+    values = depends.groups if depends.times is None else depends.times
+    if values is None:
         return int(min(positive.sum(), (~positive).sum()))
-    return min(np.unique(groups[positive == side]).size for side in (True, False))
+    return min(np.unique(values[positive == side]).size for side in (True, False))
 
 
-def folds(
-    positive: Bools, n_folds: int, random_state: Any, groups: NDArray[Any] | None = None, n_repeats: int = 1
-) -> list[Split]:
-    """Return shuffled folds, stratified by class, in which no group is split.
+def folds(positive: Bools, n_folds: int, random_state: Any, groups: Groups = None, n_repeats: int = 1) -> list[Split]:
+    """Return shuffled folds, stratified by class, in which no group is split; with times, folds forward in time.
 
-    There are fewer if a class has fewer rows or groups. With groups, a fold may lack a class; see `check_splits`.
+    There are fewer if a class has fewer rows or groups. With groups or times, a fold may lack a class; see
+    `check_splits`.
     """
-    most = most_folds(positive, groups)
+    most, depends = most_folds(positive, groups), Dependence.of(groups)
+    groups = depends.groups
+    if depends.times is not None and most >= 2:
+        return depends.forward(min(n_folds, most - 1))
     if most < 2:
         needed = "have at least two rows" if groups is None else "belong to at least two groups"
         raise ValueError(f"each class must {needed} for cross-validation; got {most} of one class")
@@ -71,11 +81,24 @@ def folds(
         return [split for _ in range(n_repeats) for split in splitter.split(positive, positive, groups)]
 
 
-def search_folds(positive: Bools, random_state: Any, groups: NDArray[Any] | None = None) -> list[Split]:
+def has_times(groups: Groups) -> bool:
+    """Return whether the times of the rows are known."""
+    return Dependence.of(groups).times is not None
+
+
+def search_folds(positive: Bools, random_state: Any, groups: Groups = None) -> list[Split]:
     """Return the default folds of a search with all rows in each fit: five, three, or one of four; see `FoldRules`."""
     if positive.size > FOLD_RULES.all_folds:
-        return folds(positive, 4, random_state, groups)[:1]
+        # Of folds forward in time, the last one has the most training rows.
+        return folds(positive, 4, random_state, groups)[slice(-1, None) if has_times(groups) else slice(1)]
     return folds(positive, FOLD_RULES.n_folds(positive.size), random_state, groups)
+
+
+def some_rows(values: Any, rows: Any) -> Any:
+    """Return some rows, without a copy if they are all; None for None."""
+    if values is None or rows.size == values.shape[0]:
+        return values
+    return values[rows] if isinstance(values, Dependence) else _safe_indexing(values, rows)
 
 
 def held_out_split(labels: NDArray[Any], share: float, random_state: Any, groups: NDArray[Any] | None = None) -> Split:

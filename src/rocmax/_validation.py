@@ -349,6 +349,17 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
         raise ParameterError(Message(Parameter(name), f" must be one of {allowed}; got {value!r}"))
 
 
+def check_range(
+    name: str, value: Any, low: float, high: float, needed: str, *, open_ends: bool = False, integer: bool = False
+) -> None:
+    """Raise ParameterError if a value is not a number, or integer, between two others."""
+    kinds = (int, np.integer) if integer else (int, float, np.integer, np.floating)
+    number = isinstance(value, kinds) and not isinstance(value, bool)
+    if not number or not (low < value < high if open_ends else low <= value <= high):
+        got = f"{value:g}" if number and not integer else repr(value)
+        raise ParameterError(Message(Parameter(name), f" must be {needed}; got {got}"))
+
+
 def random_source(random_state: Any) -> np.random.RandomState:
     """Return the generator for ``random_state``; None creates a new one and never uses NumPy's global generator."""
     return np.random.RandomState() if random_state is None else check_random_state(random_state)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import expit, logit, logsumexp
-from scipy.stats import binom
+from scipy.special import bdtr, expit, logit, logsumexp
+from scipy.stats import beta, binom
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.isotonic import isotonic_regression
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import TimeSeriesSplit
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
@@ -21,7 +25,8 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted, has_
 
 from rocmax._docstrings import publish
 from rocmax._folds import cv_splitter, held_out_split
-from rocmax._support import Array, Bools, Message, Parameter
+from rocmax._rounding import DUST, join_ties
+from rocmax._support import Array, Bools, Message, Parameter, ParameterError
 from rocmax._validation import (
     check_target,
     class_scores,
@@ -31,7 +36,9 @@ from rocmax._validation import (
     towards,
     warn_if_majority,
 )
-from rocmax.measures import above_order, at_fpr, at_tpr, below_order
+from rocmax.forward import ForwardSplit
+from rocmax.limits import Limits, checked
+from rocmax.measures import above_order, at_fpr, at_tpr, below, below_order, cumulated, just_above
 from rocmax.metrics.curve import group_numbers
 
 
@@ -51,24 +58,27 @@ def fit_params(wrapper: Any, params: dict[str, Any], groups: Any) -> dict[str, A
 
 
 class Scored(NamedTuple):
-    """Scores, labels, weights and groups (integers from 0) of the held-out rows."""
+    """Scores, labels, weights and groups (integers from 0) of the held-out rows, and their places among all rows."""
 
     scores: Array
     positive: NDArray[np.bool_]
-    weight: Array | None
-    groups: NDArray[np.intp] | None
+    weight: Array | None = None
+    groups: NDArray[np.intp] | None = None
+    places: NDArray[np.intp] | None = None
+
+    def of(self, rows: Bools) -> Scored:
+        """Return some of the rows."""
+        found: dict[str, Any] = {name: None if each is None else each[rows] for name, each in self._asdict().items()}
+        return Scored(**found)
 
 
 class HeldOutThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Classifier that scores held-out rows, chooses a threshold on them and predicts with it.
-
-    A subclass has the limit on a rate of one class, the negatives or the positives, as its second parameter.
-    """
+    """Classifier that scores held-out rows, chooses a threshold on them and predicts with it."""
 
     rate: str = "row"  # of models that were saved before this parameter existed
-    # The parameter with the limit, and the attribute with the number of held-out rows of the class.
+    # The parameter with the limit, and the attributes with the number of held-out rows of the classes it is about.
     _limit: ClassVar[str]
-    _counted: ClassVar[str]
+    _counted: ClassVar[tuple[str, ...]]
 
     def __init__(
         self, estimator: Any, confidence: float | None, cv: Any, pos_label: Any, random_state: Any, rate: str
@@ -100,30 +110,33 @@ class HeldOutThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         self
         """
         self._check_parameters()
-        held_out, limit = self._scored(X, y, groups, params), getattr(self, self._limit)
-        scores, positive = held_out.scores, held_out.positive
-        of_positives = self._limit == "min_tpr"
-        members = positive if of_positives else ~positive
-        n_rows = int(np.count_nonzero(members))
-        setattr(self, self._counted, n_rows)
-        self.violation_bound_ = math.nan
-        self._count_groups(held_out, members)
-        if self.confidence is None:
-            rule = at_tpr if of_positives else at_fpr
-            self.threshold_ = rule(scores, positive, self._weight(held_out, members), limit)
-            return self
-        # For positives, the error rate is that of missed ones, and low scores are the risk.
-        max_rate, delta, required = (1 - limit if of_positives else limit), 1 - self.confidence, None
-        risk = scores[members]
-        if of_positives:
-            risk, required = -risk, limit
-        if held_out.groups is None:
-            k, self.violation_bound_ = order_statistic(n_rows, max_rate, delta, required)
-        else:
-            k = group_order(risk, held_out.groups[members], max_rate, delta, self.rate, required)
-            self.violation_bound_ = delta
-        self.threshold_ = (below_order if of_positives else above_order)(scores, positive, k)
+        return self.choose_on(self._scored(X, y, groups, params), X)
+
+    def choose_on(self, held_out: Scored, X: Any) -> HeldOutThreshold:
+        """Choose the threshold on scores of rows that the fitted estimator has not seen.
+
+        Parameters
+        ----------
+        held_out : Scored
+            Their scores, labels, weights, groups and places in `X`.
+        X
+
+        Returns
+        -------
+        self
+        """
+        positive = held_out.positive
+        members = {"n_negatives_": ~positive, "n_positives_": positive}
+        for name in self._counted:
+            setattr(self, name, int(np.count_nonzero(members[name])))
+        self._count_groups(held_out, members[self._counted[0]] if len(self._counted) == 1 else positive | True)
+        self._choose(held_out, self._limits(), X)
         return self
+
+    def _choose(self, held_out: Scored, limits: Limits, X: Any) -> None:
+        """Choose the threshold."""
+        delta = None if limits.confidence is None else 1 - limits.confidence
+        self.threshold_, _, self.violation_bound_ = choose_threshold(held_out, limits, delta)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -175,7 +188,8 @@ class HeldOutThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             The values of ``decision_function``, negated if the positive class is ``classes_[0]``.
         """
         check_is_fitted(self, "threshold_")
-        return class_scores(self.estimator_, X, self._positive_index()) - self.threshold_
+        margin: Array = class_scores(self.estimator_, X, self._positive_index()) - self._at(X)
+        return margin
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the predicted class of each row: positive if its score is above the threshold.
@@ -191,7 +205,7 @@ class HeldOutThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         """
         check_is_fitted(self, "threshold_")
         index = self._positive_index()
-        accepted = class_scores(self.estimator_, X, index) > self.threshold_
+        accepted = class_scores(self.estimator_, X, index) > self._at(X)
         return self.classes_[np.where(accepted, index, 1 - index)]
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn has no types
@@ -226,12 +240,12 @@ class HeldOutThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         pos_label = named_pos_label([self.estimator], self.pos_label, type(self).__name__)
         y, self.classes_, index = check_target(y, pos_label)
         self.positive_class_ = self.classes_[index]
-        if groups is None and self.rate == "group":
+        if groups is None and self._limits().rate == "group":
             raise ValueError('rate="group" requires the group of each row: fit(X, y, groups=...); got no groups')
         weight = params.get("sample_weight")
         if weight is not None and np.unique(y[np.asarray(weight) > 0]).size < 2:
             raise ValueError("both classes must have rows with a positive sample_weight; got one class only")
-        if weight is not None and self.confidence is not None:
+        if weight is not None and self._limits().confidence is not None:
             raise ValueError(
                 "sample_weight must be None with confidence, whose guarantee is for equal weights; got weights"
             )
@@ -247,7 +261,24 @@ class HeldOutThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             positive,
             None if weight is None else np.asarray(weight, dtype=np.float64)[rows],
             None if number is None else number[rows],
+            rows,
         )
+
+    def _at(self, X: Any) -> Any:
+        """Return the threshold, or that of each row."""
+        return self.threshold_
+
+    def _limits(self) -> Limits:
+        """Return the limits as one object."""
+        return Limits(confidence=self.confidence, rate=self.rate, **{self._limit: getattr(self, self._limit)})
+
+    def _check_limits(self) -> None:
+        for name in (self._limit, "confidence"):
+            value = getattr(self, name)
+            if not (_is_share(value) or (name == "confidence" and value is None)):
+                raise ValueError(f"{name} must be a number above 0 and below 1; got {value!r}")
+        if self.rate not in ("row", "group"):
+            raise ValueError(f'rate must be "row" or "group"; got {self.rate!r}')
 
     def _count_groups(self, held_out: Scored, members: NDArray[np.bool_]) -> None:
         """Store the number of groups with rows of a class; without groups, remove that of an earlier fit."""
@@ -256,23 +287,8 @@ class HeldOutThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         elif hasattr(self, "n_groups_"):
             del self.n_groups_
 
-    def _weight(self, held_out: Scored, members: NDArray[np.bool_]) -> Array | None:
-        """Return the weights of the rows for the rate of a class; each group has the weight 1 with ``rate="group"``."""
-        if self.rate == "row" or held_out.groups is None:
-            return held_out.weight
-        weight = np.ones(members.size) if held_out.weight is None else held_out.weight.copy()
-        own = held_out.groups[members]
-        total = np.bincount(own, weight[members])
-        weight[members] = np.divide(weight[members], total[own], out=weight[members], where=total[own] > 0)
-        return weight
-
     def _check_parameters(self) -> None:
-        for name in (self._limit, "confidence"):
-            value = getattr(self, name)
-            if not (_is_share(value) or (name == "confidence" and value is None)):
-                raise ValueError(f"{name} must be a number above 0 and below 1; got {value!r}")
-        if self.rate not in ("row", "group"):
-            raise ValueError(f'rate must be "row" or "group"; got {self.rate!r}')
+        self._check_limits()
         if not (hasattr(self.estimator, "decision_function") or hasattr(self.estimator, "predict_proba")):
             raise TypeError(
                 f"estimator must have decision_function or predict_proba; got {self.estimator!r}, which has neither"
@@ -282,7 +298,7 @@ class HeldOutThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             raise ValueError(
                 f'cv must be a fraction, a number of folds, a cross-validation generator or "prefit"; got {self.cv!r}'
             )
-        if self.confidence is not None and not single:
+        if self._limits().confidence is not None and not single:
             raise ValueError(
                 'with confidence, cv must be a fraction or "prefit", so that the held-out rows are scored by one '
                 f"model that was not trained on them; got {self.cv!r}"
@@ -302,27 +318,33 @@ class HeldOutThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             train, test = held_out_split(y, self.cv, random_state, groups)
             self.estimator_ = self._fitted_to(train, X, y, params)
             return class_scores(self.estimator_, _safe_indexing(X, test), index), positive[test], test
-        scores = self._cross_validated(X, y, index, groups, params)
+        scores, rows = self._cross_validated(X, y, index, groups, params)
         self.estimator_ = clone(self.estimator).fit(X, y, **params)
-        return scores, positive, rows
+        return scores, positive[rows], rows
 
     def _cross_validated(
         self, X: Any, y: NDArray[Any], index: int, groups: NDArray[np.intp] | None, params: dict[str, Any]
-    ) -> Array:
-        """Return the score of each row by the model of the fold that holds it out.
+    ) -> tuple[Array, NDArray[np.intp]]:
+        """Return the score of each held-out row by the model of the fold that holds it out, and the places of the rows.
 
+        Splits forward in time hold out the rows of all periods but the first one, other splits all rows.
         ``cross_val_predict`` changes the filters of warnings of the whole process, and so of other threads.
         """
         folds = list(cv_splitter(self.cv, y, groups).split(X, y, groups))
         times = np.bincount(np.concatenate([test for _, test in folds]), minlength=y.size)
-        row = int((times != 1).argmax())
-        if times[row] != 1:
+        forward = isinstance(self.cv, ForwardSplit | TimeSeriesSplit)
+        row = int((times > 1 if forward else times != 1).argmax())
+        if times[row] > 1 or (times[row] == 0 and not forward):
             raise ValueError(f"cv must hold out each row exactly once; got row {row}, held out {times[row]} times")
         scores = np.empty(y.size)
         for train, test in folds:
             model = self._fitted_to(train, X, y, params)
             scores[test] = class_scores(model, _safe_indexing(X, test), index)
-        return scores
+        rows = np.flatnonzero(times)
+        if np.unique(y[rows]).size < 2:
+            only = f"{y[rows].tolist()[0]!r} only, in {rows.size} rows"
+            raise ValueError(f"the rows that cv holds out must have both classes; got {only}")
+        return scores[rows], rows
 
     def _fitted_to(self, train: NDArray[np.intp], X: Any, y: NDArray[Any], params: dict[str, Any]) -> Any:
         own = _check_method_params(X, params, train)
@@ -366,7 +388,8 @@ class FPRThresholdClassifier(HeldOutThreshold):
         estimator is fitted on the other rows. With "prefit", the estimator must be fitted already, and the rows passed
         to ``fit`` must not have been used to train it. An int or a generator uses the cross-validated scores of all
         rows and then fits the estimator on all rows. This uses the data more efficiently, but gives no guarantee, and
-        is not allowed with ``confidence``.
+        is not allowed with ``confidence``. :class:`rocmax.ForwardSplit`, and scikit-learn's ``TimeSeriesSplit``, use
+        the scores of the held-out periods, which are all but the first one.
     pos_label : int, float, bool or str, default=None
         Label of the positive class. None takes that of the estimator; if it has none, ``classes_[1]``, the larger
         label. Another label than that of the estimator is an error.
@@ -420,7 +443,7 @@ class FPRThresholdClassifier(HeldOutThreshold):
     True
     """
 
-    _limit, _counted = "max_fpr", "n_negatives_"
+    _limit, _counted = "max_fpr", ("n_negatives_",)
 
     def __init__(
         self,
@@ -516,7 +539,7 @@ class TPRThresholdClassifier(HeldOutThreshold):
     True
     """
 
-    _limit, _counted = "min_tpr", "n_positives_"
+    _limit, _counted = "min_tpr", ("n_positives_",)
 
     def __init__(
         self,
@@ -533,17 +556,518 @@ class TPRThresholdClassifier(HeldOutThreshold):
         self.min_tpr = min_tpr
 
 
+class LimitThresholdClassifier(HeldOutThreshold):
+    r"""Classifier with a threshold that keeps several limits, with or without a guarantee.
+
+    It does for any :class:`Limits` what :class:`FPRThresholdClassifier` and
+    :class:`TPRThresholdClassifier` do for one rate: limits on the false-positive rate and on the share of alerts,
+    floors on precision and on the true-positive rate, alone and together, with a threshold for each value of a column,
+    and with a second threshold, above which rows are to be blocked.
+
+    Without ``confidence``, the threshold is the lowest that keeps all limits on the held-out rows; with a floor on the
+    true-positive rate, the highest that does. With ``confidence``, all limits hold together on new rows, with that
+    probability over the draw of the held-out rows. For a rate, the test is the binomial one of
+    :class:`FPRThresholdClassifier`; for precision, a fixed sequence of binomial tests from the highest scores down
+    (Learn then Test). The limits on alerts need no correction for their number; a floor on the true-positive rate,
+    the values of a column and a second threshold share ``1 - confidence`` equally (Bonferroni). The sequence assumes
+    that a precision that has fallen below the floor stays there at lower thresholds.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Classifier with ``decision_function`` or ``predict_proba``.
+    limits : Limits
+        The limits, the confidence and the rate. ``capacity`` must be a share; ``per`` is a column of `X`, a data frame.
+        Both ``max_fpr`` and ``min_tpr`` are kept; ``measure`` and ``min_fpr`` are not used.
+    cv : float, int, cross-validation generator, iterable or "prefit", default=0.3
+        Source of the held-out rows, as in :class:`FPRThresholdClassifier`.
+    pos_label : int, float, bool or str, default=None
+        Label of the positive class. None takes that of the estimator; if it has none, ``classes_[1]``, the larger
+        label. Another label than that of the estimator is an error.
+    random_state : ...
+        Used only if ``cv`` is a float.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted classifier.
+    threshold_ : float
+        Rows with a score above it are predicted positive. With a column of ``per``, it is the highest threshold of a
+        value, and that of rows with another value or none.
+    thresholds_ : dict
+        Threshold of each value of the column, as text.
+    block_threshold_ : float
+        The second threshold; only with ``limits.block``. With a column, the highest one.
+    block_thresholds_ : dict
+        Second threshold of each value of the column.
+    binding_ : str or dict
+        The limit that determines the threshold, or that of each value.
+    n_negatives_, n_positives_ : int
+        Numbers of held-out rows.
+    n_groups_ : int
+        Number of groups of held-out rows; only if ``fit`` was given groups.
+    violation_bound_ : float
+        Bound on the probability that a limit is broken; NaN without ``confidence``.
+    classes_
+    positive_class_ : object
+        The positive class.
+    n_features_in_, feature_names_in_
+
+    References
+    ----------
+    A. N. Angelopoulos, S. Bates, E. J. Candès, M. I. Jordan and L. Lei (2025). Learn then test: calibrating predictive
+    algorithms to achieve risk control. Annals of Applied Statistics 19(2).
+
+    B. L. Wiens (2003). A fixed sequence Bonferroni procedure for testing multiple endpoints. Pharmaceutical Statistics
+    2, 211-215.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from rocmax import Limits, LimitThresholdClassifier
+    >>> X, y = make_classification(n_samples=4000, weights=[0.8], class_sep=2.0, random_state=0)
+    >>> limits = Limits(max_fpr=0.1, min_precision=0.85, capacity=0.3, confidence=0.95)
+    >>> model = LimitThresholdClassifier(LogisticRegression(), limits, random_state=0).fit(X[:2000], y[:2000])
+    >>> model.binding_
+    'min_precision'
+    >>> alerts = model.predict(X[2000:])
+    >>> float(y[2000:][alerts == 1].mean()) >= 0.85
+    True
+    """
+
+    _counted = ("n_negatives_", "n_positives_")
+
+    def __init__(
+        self, estimator: Any, limits: Limits, *, cv: Any = 0.3, pos_label: Any = None, random_state: Any = None
+    ) -> None:
+        self.estimator = estimator
+        self.limits = limits
+        self.cv = cv
+        self.pos_label = pos_label
+        self.random_state = random_state
+
+    def decide(self, X: Any) -> NDArray[Any]:
+        """Return the decision for each row: "block" above the second threshold, "review" above the first.
+
+        Parameters
+        ----------
+        X
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            "approve", "review" or, with ``limits.block``, "block".
+        """
+        return decisions(self.positive_scores(X), self.block_margin(X))
+
+    def block_margin(self, X: Any) -> Array:
+        """Return by how much the second threshold of each row is above the first.
+
+        Parameters
+        ----------
+        X
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Values of ``positive_scores`` above which rows are to be blocked; infinity without ``limits.block``.
+        """
+        check_is_fitted(self, "threshold_")
+        n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+        if self.limits.block is None:
+            return np.full(n_rows, np.inf)
+        margin: Array = self._at(X, "block_threshold") - self._at(X) + np.zeros(n_rows)
+        return margin
+
+    def _limits(self) -> Limits:
+        return self.limits
+
+    def _check_limits(self) -> None:
+        if not isinstance(self.limits, Limits):
+            raise TypeError(f"limits must be rocmax.Limits; got {self.limits!r}")
+        limits = checked(self.limits)
+        if not limits.limited:
+            raise ParameterError(f"limits must have a limit, such as Limits(max_fpr=0.01); got {self.limits!r}")
+        if limits.period is not None:
+            raise ParameterError(
+                Message(
+                    Parameter("capacity", limits.capacity),
+                    f" per {limits.period} must be a share of the rows here: divide it by the number of rows per "
+                    f"{limits.period}; rocmax.tables.fit_table does so, with a column of times",
+                )
+            )
+
+    def _at(self, X: Any, name: str = "threshold") -> Any:
+        """Return the first or second threshold, or that of each row."""
+        strictest = getattr(self, f"{name}_")
+        if self.limits.column is None:
+            return strictest
+        known = getattr(self, f"{name}s_")
+        return np.array([known.get(value, strictest) for value in column_texts(X, self.limits.column)])
+
+    def _choose(self, held_out: Scored, limits: Limits, X: Any) -> None:
+        limits = checked(limits)
+        parts = {"": held_out}
+        if limits.column is not None:
+            values = column_texts(X, limits.column)[held_out.places]
+            parts = {value: held_out.of(rows) for value, rows in rows_of_values(values, limits.column).items()}
+        level = level_of(limits, len(parts))
+        found: dict[str, tuple[Choice, Choice | None]] = {}
+        for value, part in parts.items():
+            with naming(limits.column, value):
+                first = choose_threshold(part, limits, level)
+                second = None
+                if limits.block is not None:
+                    own = replace(limits.block, rate=limits.rate)
+                    second = choose_threshold(part, own, level, at_least=(first.threshold, first.binding))
+                found[value] = first, second
+        firsts = {value: first for value, (first, _) in found.items()}
+        self.threshold_ = max(first.threshold for first in firsts.values())
+        alone = firsts[""].bound if limits.block is None and "" in firsts else math.nan
+        self.violation_bound_ = 1 - limits.confidence if limits.confidence and math.isnan(alone) else alone
+        by_value = {value: first.binding for value, first in firsts.items()}
+        self.binding_ = by_value.get("", by_value)
+        if limits.column is not None:
+            self.thresholds_ = {value: first.threshold for value, first in firsts.items()}
+        if limits.block is not None:
+            seconds = {value: second.threshold for value, (_, second) in found.items() if second is not None}
+            self.block_threshold_ = max(seconds.values())
+            self.block_thresholds_ = seconds
+
+
+def rows_per_period(times: NDArray[Any], period: str) -> float:
+    """Return the mean number of rows in a period, of all periods between the first and the last one.
+
+    These two may be cut off, so there must be at least one more.
+    """
+    if times.dtype.kind != "M":
+        raise ValueError(Message(Parameter("per", period), " requires dates or times; got a column of numbers"))
+    code = {"hour": "h", "day": "D", "week": "W", "month": "M"}[period]
+    number = times.astype(f"datetime64[{code}]").astype(np.int64)
+    n_inside = int(number.max() - number.min()) - 1
+    if n_inside < 1:
+        raise ValueError(
+            Message(
+                Parameter("per", period),
+                f" requires times in at least 3 periods, as the first and the last may be cut off; got {n_inside + 2}",
+            )
+        )
+    return float(np.count_nonzero((number > number.min()) & (number < number.max())) / n_inside)
+
+
+def level_of(limits: Limits, n_parts: int) -> float | None:
+    """Return the allowed probability of an error of one threshold; those of all values, and the second, share it."""
+    n_thresholds = n_parts * (1 if limits.block is None else 2)
+    return None if limits.confidence is None else (1 - limits.confidence) / n_thresholds
+
+
+def rows_of_values(values: NDArray[Any], column: str) -> dict[str, Bools]:
+    """Return which rows have each value of a column, without rows that have none."""
+    found = {value: values == value for value in sorted({value for value in values if value})}
+    if not found:
+        raise ValueError(f"column {column!r} must have a value in some held-out rows; got none")
+    return found
+
+
+def decisions(margin: Array, block: Array) -> NDArray[Any]:
+    """Return "approve", "review" or "block" for scores minus the first threshold."""
+    return np.where(margin > block, "block", np.where(margin > 0, "review", "approve"))
+
+
+def column_texts(X: Any, column: str) -> NDArray[Any]:
+    """Return the values of a column of a data frame as text, integers without a decimal point; "" if missing."""
+    if not hasattr(X, "columns") or column not in X.columns:
+        known = ", ".join(map(repr, X.columns[:10])) if hasattr(X, "columns") else "no columns"
+        raise ValueError(Message(Parameter("per"), f" must be a column of the rows; got {column!r}, known: {known}"))
+    values = X[column]
+    missing = np.asarray(values.isna())
+    texts = np.array([f"{each:.15g}" if isinstance(each, float) else str(each) for each in values], dtype=object)
+    texts[missing] = ""
+    return texts
+
+
+@contextmanager
+def naming(column: str | None, value: str) -> Iterator[None]:
+    """Name the value of a column in errors about its rows."""
+    try:
+        yield
+    except ValueError as error:
+        if column is None:
+            raise
+        text = error.args[0]
+        parts = text.parts if isinstance(text, Message) else (str(text),)
+        raise type(error)(Message(f"{column} = {value!r}: ", *parts)) from None
+
+
+# The choice of a threshold for limits, alone and together.
+
+
+class Choice(NamedTuple):
+    """A threshold, the limit that determines it, and a bound on the probability that a limit is broken, or NaN."""
+
+    threshold: float
+    binding: str
+    bound: float = math.nan
+
+
+@dataclass(frozen=True)
+class PrecisionRules:
+    """Where the tests of a floor on precision start, going down from the highest scores."""
+
+    # A start is the smallest number of alerts at which a precision this far between the floor and 1 is enough evidence;
+    # the second number is its part of the allowed probability of an error.
+    starts: tuple[tuple[float, float], ...] = ((0.4, 0.7), (0.15, 0.3))
+    # Numbers of alerts that are tested with groups, where a test takes long.
+    grid: int = 40
+
+
+PRECISION = PrecisionRules()
+
+
+def choose_threshold(
+    held_out: Scored, limits: Limits, delta: float | None, at_least: tuple[float, str] | None = None
+) -> Choice:
+    r"""Return the threshold that keeps all limits, on the held-out rows or on new rows with probability 1 - ``delta``.
+
+    Limits on alerts are broken together below the highest of the thresholds at which one of them is just kept, so an
+    error requires an error in the test of that one limit, and no correction for their number is needed. A floor on the
+    true-positive rate is broken above a threshold; it and the limits on alerts get half of ``delta`` each.
+    ``at_least`` is another lower bound of the threshold, and its name.
+    """
+    alerts, floor = limits.on_alerts, limits.min_tpr
+    level = delta / 2 if delta is not None and floor and alerts else delta
+    if "min_precision" in alerts:
+        check_counts(held_out.positive, held_out.groups, limits, delta)
+    rates = {name: rate_threshold(held_out, limits, name, level) for name in alerts if name != "min_precision"}
+    bounds = [*((found[0], name) for name, found in rates.items()), *([at_least] if at_least else [])]
+    highest = max(bounds, key=lambda bound: bound[0]) if bounds else None
+    lowest = rate_threshold(held_out, limits, "min_tpr", level) if floor else None
+    if len(rates) + bool(floor) == 1 and "min_precision" not in alerts and at_least is None:
+        (name, (threshold, bound)) = next(iter(rates.items()), ("min_tpr", lowest or (math.nan, math.nan)))
+        return Choice(threshold, name, bound)
+    cuts = _Cuts(*cumulated(held_out.scores, held_out.positive, held_out.weight))
+    most = cuts.values.size if highest is None else int(np.count_nonzero(cuts.values > highest[0]))
+    least = 0 if lowest is None else int(np.count_nonzero(cuts.values > lowest[0]))
+    kept = np.ones(cuts.values.size, dtype=bool)
+    if "min_precision" in alerts:
+        kept = precise_cuts(cuts, held_out, alerts["min_precision"], level)
+    # Numbers of distinct scores that may be above the threshold.
+    allowed = 1 + np.flatnonzero(kept[:most])
+    allowed = allowed[allowed >= least]
+    bound = math.nan if delta is None else delta
+    if allowed.size == 0 and (floor or most > 0):
+        raise ParameterError(_refusal(cuts, held_out, limits, level, kept[:most], least))
+    n_accepted = 0 if allowed.size == 0 else int(allowed[0] if floor else allowed[-1])
+    if lowest is not None and n_accepted == least:
+        return Choice(lowest[0], "min_tpr", bound)
+    if highest is not None and n_accepted == most:
+        return Choice(*highest, bound)
+    if delta is None or n_accepted == cuts.values.size:
+        return Choice(below(cuts.values, n_accepted), "min_precision", bound)
+    return Choice(just_above(held_out.scores, float(cuts.values[n_accepted])), "min_precision", bound)
+
+
+class _Cuts(NamedTuple):
+    """Distinct scores in descending order, and the weights of positives and negatives at or above each."""
+
+    values: Array
+    tp: Array
+    fp: Array
+
+
+def rate_threshold(held_out: Scored, limits: Limits, name: str, delta: float | None) -> tuple[float, float]:
+    """Return the threshold for one of the limits on a rate, and a bound on the probability that it is broken.
+
+    The rate is that of the rows of one class above the threshold, or of all rows for ``capacity``; for ``min_tpr`` it
+    is the rate of missed positives, so that low scores are the risk.
+    """
+    scores, positive, groups = held_out.scores, held_out.positive, held_out.groups
+    positive = np.zeros_like(positive) if name == "capacity" else positive
+    floor, limit = name == "min_tpr", float(limits.on_alerts.get(name, limits.min_tpr))
+    members = positive if floor else ~positive
+    if delta is None:
+        weight = _rate_weight(held_out, members, limits.rate)
+        return (at_tpr if floor else at_fpr)(scores, positive, weight, limit), math.nan
+    max_rate, risk, required = (1 - limit, -scores, limit) if floor else (limit, scores, None)
+    if groups is None:
+        k, bound = order_statistic(int(np.count_nonzero(members)), max_rate, delta, required, name=name)
+    else:
+        k, bound = group_order(risk[members], groups[members], max_rate, delta, limits.rate, required, name), delta
+    return (below_order if floor else above_order)(scores, positive, k), bound
+
+
+def check_counts(
+    positive: Bools, groups: NDArray[Any] | None, limits: Limits, delta: float | None, share: str = "cv"
+) -> None:
+    """Raise ValueError if there are too few held-out rows, or groups, for the guarantee of one of the limits."""
+    if delta is None:
+        return
+    if limits.block is not None:
+        check_counts(positive, groups, limits.block, delta, share)
+    names = [*limits.on_alerts, *(["min_tpr"] if limits.min_tpr else [])]
+    delta = delta / 2 if limits.min_tpr and len(names) > 1 else delta
+    for name in names:
+        limit = limits.on_alerts.get(name, limits.min_tpr)
+        members = {"max_fpr": ~positive, "capacity": positive | True}.get(name, positive)
+        max_rate = 1 - limit if name.startswith("min") else limit
+        required = limit if name == "min_tpr" else None
+        if groups is None or name == "min_precision":
+            level = delta * PRECISION.starts[0][1] if name == "min_precision" else delta
+            order_statistic(int(np.count_nonzero(members)), max_rate, level, required, share, name)
+        else:
+            sizes = np.unique(groups[members], return_counts=True)[1]
+            GroupEvidence(sizes, max_rate, delta, limits.rate).check(required, share, name)
+
+
+def precise_cuts(cuts: _Cuts, held_out: Scored, floor: float, delta: float | None) -> Bools:
+    """Return at which cuts the precision is at least a floor, on the held-out rows or, by tests, on new rows.
+
+    Given the number of alerts above a threshold, that of the positives among them is binomial. The tests go down from
+    the highest scores and stop at the first that fails, so the first threshold with too low a precision is wrongly
+    passed with probability ``delta`` at most (fixed-sequence testing). They start at several numbers of alerts, which
+    share ``delta``; a sequence that arrives at the next start adds the part of that one to its own (fallback).
+    """
+    alerts = cuts.tp + cuts.fp
+    if delta is None:
+        return np.asarray(cuts.tp >= floor * alerts * (1 - DUST))
+    tested, p_values = np.arange(alerts.size), binom.sf(cuts.tp - 1, alerts, floor)
+    scale = 1.0
+    if held_out.groups is not None:
+        scale = math.sqrt(held_out.groups.size / np.unique(held_out.groups).size)
+        tested, p_values = _group_p_values(cuts, held_out, floor, delta, scale)
+    starts = [scale * _first_alerts(floor, gap, part * delta) for gap, part in PRECISION.starts]
+    first = [int(np.count_nonzero(alerts[tested] < start)) for start in starts]
+    kept, level = np.zeros(alerts.size, dtype=bool), 0.0
+    for (_, part), begin, end in zip(PRECISION.starts, first, [*first[1:], tested.size], strict=True):
+        level += part * delta
+        failed = np.flatnonzero(p_values[begin:end] > level * (1 + DUST))
+        kept[tested[begin : begin + failed[0] if failed.size else end]] = True
+        level = 0.0 if failed.size else level
+    return kept
+
+
+def _first_alerts(floor: float, gap: float, level: float) -> int:
+    """Return the smallest number of alerts at which a precision some way above a floor is enough evidence."""
+    size = 64
+    while True:
+        n = np.arange(1, size + 1)
+        enough = binom.sf(np.ceil(n * (floor + gap * (1 - floor))) - 1, n, floor) <= level
+        if enough.any():
+            return int(n[enough.argmax()])
+        size *= 4
+
+
+def _group_p_values(
+    cuts: _Cuts, held_out: Scored, floor: float, delta: float, scale: float
+) -> tuple[NDArray[np.intp], Array]:
+    """Return some cuts, and the reciprocal of the evidence of the groups of the alerts above each of them."""
+    alerts, groups, scores = cuts.tp + cuts.fp, np.asarray(held_out.groups), join_ties(held_out.scores)
+    (gap, part), *_ = PRECISION.starts
+    start = scale * _first_alerts(floor, gap, part * delta)
+    wanted = np.geomspace(start, max(start, alerts[-1]), PRECISION.grid)
+    tested = np.unique(np.minimum(np.searchsorted(alerts, wanted), alerts.size - 1))
+    found = []
+    for cut in cuts.values[tested]:
+        rows = scores >= cut
+        _, group = np.unique(groups[rows], return_inverse=True)
+        errors = np.bincount(group, ~held_out.positive[rows]).astype(np.intp)
+        evidence = GroupEvidence(np.bincount(group), 1 - floor, delta, "row")
+        found.append(math.exp(-max(evidence.log_evidence(errors), 0.0)))
+    return tested, np.array(found)
+
+
+def _rate_weight(held_out: Scored, members: Bools, rate: str) -> Array | None:
+    """Return the weights of the rows for the rate of a class; each group has the weight 1 with ``rate="group"``."""
+    if rate == "row" or held_out.groups is None:
+        return held_out.weight
+    weight = np.ones(members.size) if held_out.weight is None else held_out.weight.copy()
+    own = held_out.groups[members]
+    total = np.bincount(own, weight[members])
+    weight[members] = np.divide(weight[members], total[own], out=weight[members], where=total[own] > 0)
+    return weight
+
+
+def _refusal(cuts: _Cuts, held_out: Scored, limits: Limits, delta: float | None, kept: Bools, least: int) -> Message:
+    """Return why no cut keeps all limits, with the nearest limits that one keeps.
+
+    ``kept`` says which cuts have enough precision, of those that the other limits on alerts allow; ``least`` is the
+    number of the first that reaches the floor on the true-positive rate.
+    """
+    alerts, most = limits.on_alerts, kept.size
+    sure = "" if delta is None else " with this confidence"
+    wanted = [part for name in alerts for part in (Parameter(name, alerts[name]), ", ")][:-1]
+    if not limits.min_tpr:
+        nearest = Parameter("min_precision", _best_precision(cuts, held_out, delta, 1, most))
+        return Message("no threshold keeps ", *wanted, sure, " on the held-out rows; the nearest is ", nearest)
+    needed: list[str | Parameter] = []
+    n_positive, n_negative = float(cuts.tp[-1]), float(cuts.fp[-1])
+    tp, fp = (float(each[max(least, 1) - 1]) for each in (cuts.tp, cuts.fp))
+    shares = {"max_fpr": (fp, n_negative), "capacity": (tp + fp, n_positive + n_negative)}
+    exact = delta if held_out.groups is None else None
+    for name in alerts:
+        if name == "min_precision":
+            value = _best_precision(cuts, held_out, delta, least, max(most, least))
+        else:
+            value = _rounded(_bound(*shares[name], exact, upper=True), up=True)
+        if (value < alerts[name]) if name == "min_precision" else (value > alerts[name]):
+            needed += [Parameter(name, value), " and "]
+    reached = np.flatnonzero(kept)
+    hits = float(cuts.tp[reached[-1]]) if reached.size else 0.0
+    tpr = _rounded(_bound(hits, n_positive, exact, upper=False), up=False)
+    both = Parameter("min_tpr", limits.min_tpr), " and ", *wanted, " cannot be kept together on the held-out rows"
+    needed[-1:] = [" instead"] if needed else []
+    if tpr > 0:
+        needed += [", or " if needed else "", Parameter("min_tpr", tpr)]
+    return Message(*both, sure, "; the nearest: ", *needed)
+
+
+def _bound(hits: float, n: float, delta: float | None, *, upper: bool) -> float:
+    """Return the rate, or its Clopper-Pearson bound."""
+    if delta is None or (hits == n if upper else hits == 0):
+        return hits / n
+    return float(beta.ppf(1 - delta, hits + 1, n - hits) if upper else beta.ppf(delta, hits, n - hits + 1))
+
+
+def _best_precision(cuts: _Cuts, held_out: Scored, delta: float | None, least: int, most: int) -> float:
+    """Return the largest floor on precision that some cut from ``least`` to ``most`` keeps, to three digits."""
+    grid = np.arange(1, 1000) / 1000
+
+    def keeps(floor: float) -> bool:
+        return bool(precise_cuts(cuts, held_out, floor, delta)[max(least, 1) - 1 : most].any())
+
+    low, high = 0, grid.size  # the number of values that are kept, and one that is not
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if keeps(grid[middle - 1]) else (low, middle)
+    return float(grid[low - 1]) if low else 0.0
+
+
+def _rounded(value: float, *, up: bool) -> float:
+    """Return a rate with three digits after its zeros, rounded to the side on which it is easier to keep."""
+    if value in (0.0, 1.0):
+        return value
+    scale = 10.0 ** (2 - math.floor(math.log10(value)))
+    return (math.ceil(value * scale - DUST) if up else math.floor(value * scale + DUST)) / scale
+
+
 def order_statistic(
-    n_rows: int, max_rate: float, delta: float, required_tpr: float | None = None, share: str = "cv"
+    n_rows: int,
+    max_rate: float,
+    delta: float,
+    required_tpr: float | None = None,
+    share: str = "cv",
+    name: str = "max_fpr",
 ) -> tuple[int, float]:
     """Return the smallest ``k`` whose order statistic exceeds an error rate with probability at most ``delta``.
 
     For the positives, of which it is the ``k``-th from the top, the error rate is one minus the required true-positive
-    rate. ``share`` names the parameter with the fraction of held-out rows in the message about too few of them.
+    rate. ``share`` names the parameter with the fraction of held-out rows, and ``name`` that with the limit, in the
+    message about too few of them.
     """
-    needed = math.ceil(math.log(delta) / math.log1p(-max_rate) - 1e-9)
+    needed = rows_needed(max_rate, delta)
     if n_rows < needed:
-        limit, rows, change = _limit_text(max_rate, required_tpr)
+        limit, rows, change = _limit_text(max_rate, required_tpr, name)
         raise ValueError(
             Message(
                 f"{limit} with confidence {1 - delta:g} requires at least {needed} held-out {rows}; got {n_rows}. Use "
@@ -551,21 +1075,68 @@ def order_statistic(
                 *(Parameter(share), "), ", *change, " or decrease ", Parameter("confidence")),
             )
         )
-    orders = np.arange(1, n_rows + 1)
-    bounds = binom.sf(orders - 1, n_rows, 1 - max_rate)
-    k = int(orders[np.flatnonzero(bounds <= delta * (1 + 1e-9))[0]])
-    return k, float(bounds[k - 1])
+    low, high = 0, n_rows  # too few, and enough: the bound falls with the order
+    while high - low > 1:
+        middle = (low + high) // 2
+        enough = binom.sf(middle - 1, n_rows, 1 - max_rate) <= delta * (1 + 1e-9)
+        low, high = (low, middle) if enough else (middle, high)
+    return high, float(binom.sf(high - 1, n_rows, 1 - max_rate))
 
 
-def _limit_text(max_rate: float, required_tpr: float | None) -> tuple[str, str, tuple[str, Parameter]]:
+def rows_needed(max_rate: float, delta: float) -> int:
+    """Return the smallest number of rows with which `order_statistic` can keep a limit."""
+    return math.ceil(math.log(delta) / math.log1p(-max_rate) - 1e-9)
+
+
+def rows_enough(max_rate: float, delta: float, share: float) -> int:
+    """Return the number of rows from which on the threshold of `order_statistic` gives away at most a share of a limit.
+
+    With ``n`` rows of which ``a`` may be on the wrong side, the expected rate is ``(a + 1) / (n + 1)``. It falls from
+    each number of rows with which ``a`` rises to the number before the next one.
+    """
+
+    def fewest(allowed: int) -> int:
+        low, high = allowed, math.ceil((allowed + 1) / max_rate)
+        while bdtr(allowed, high, max_rate) > delta * (1 + 1e-9):
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if bdtr(allowed, middle, max_rate) <= delta * (1 + 1e-9) else (middle, high)
+        return high
+
+    def keeps(allowed: int) -> bool:
+        return (allowed + 1) / fewest(allowed + 1) >= (1 - share) * max_rate
+
+    low, high = -1, 1
+    while not keeps(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if keeps(middle) else (middle, high)
+    return fewest(high)
+
+
+def _limit_text(
+    max_rate: float, required_tpr: float | None, name: str = "max_fpr"
+) -> tuple[str, str, tuple[str, Parameter]]:
     """Return a limit, the rows it is about, and how to make it easier to keep."""
-    if required_tpr is None:
-        return f"a false-positive rate of at most {max_rate:g}", "negatives", ("increase ", Parameter("max_fpr"))
-    return f"a true-positive rate of at least {required_tpr:g}", "positives", ("decrease ", Parameter("min_tpr"))
+    if required_tpr is not None:
+        return f"a true-positive rate of at least {required_tpr:g}", "positives", ("decrease ", Parameter("min_tpr"))
+    if name == "min_precision":
+        floor = f"a precision of at least {1 - max_rate:g}"
+        return floor, "positives", ("decrease ", Parameter("min_precision"))
+    limit, rows = ("a share of alerts", "rows") if name == "capacity" else ("a false-positive rate", "negatives")
+    return f"{limit} of at most {max_rate:g}", rows, ("increase ", Parameter(name))
 
 
 def group_order(
-    risk: Array, groups: NDArray[np.intp], max_rate: float, delta: float, rate: str, required_tpr: float | None = None
+    risk: Array,
+    groups: NDArray[np.intp],
+    max_rate: float,
+    delta: float,
+    rate: str,
+    required_tpr: float | None = None,
+    name: str = "max_fpr",
 ) -> int:
     """Return how many rows of one class, those of the lowest risk, a threshold must place on the right side.
 
@@ -575,7 +1146,7 @@ def group_order(
     """
     _, group = np.unique(groups, return_inverse=True)
     evidence = GroupEvidence(np.bincount(group), max_rate, delta, rate)
-    evidence.check(required_tpr)
+    evidence.check(required_tpr, name=name)
     order = np.argsort(risk, kind="stable")
     low, high = 0, risk.size  # too few, and enough
     while high - low > 1:
@@ -618,11 +1189,11 @@ class GroupEvidence:
         """Return whether the evidence allows the decision that the rate is at most the limit."""
         return self.log_evidence(errors) >= math.log(1 / self._delta) * (1 - 1e-12)
 
-    def check(self, required_tpr: float | None, share: str = "cv") -> None:
-        """Raise ValueError if there are too few groups even without errors; ``share`` as in `order_statistic`."""
+    def check(self, required_tpr: float | None, share: str = "cv", name: str = "max_fpr") -> None:
+        """Raise ValueError if there are too few groups even without errors; see `order_statistic` for the names."""
         if self.is_enough(np.zeros(self.n_groups, dtype=np.intp)):
             return
-        limit, rows, change = _limit_text(self._max_rate, required_tpr)
+        limit, rows, change = _limit_text(self._max_rate, required_tpr, name)
         exact = self._rate == "group" or np.ptp(self._sizes) == 0
         per_group = (
             () if self._rate == "group" else (", use ", Parameter("rate", "group", "{}, which counts each group once"))
@@ -630,15 +1201,15 @@ class GroupEvidence:
         raise ValueError(
             Message(
                 f"{limit} with confidence {1 - self._delta:g} requires at least {'' if exact else 'about '}"
-                f"{self._needed():,} independent groups with held-out {rows}{'' if exact else ' of these sizes'}; got "
+                f"{self.needed():,} independent groups with held-out {rows}{'' if exact else ' of these sizes'}; got "
                 f"{self.n_groups}. Use more groups, hold out a larger fraction (",
                 *(Parameter(share), "), ", *change, ", decrease ", Parameter("confidence"), *per_group),
             )
         )
 
-    def _needed(self) -> int:
+    def needed(self) -> int:
         """Return the number of groups, with sizes as here, that suffices without errors."""
-        low, high = self.n_groups, 2 * self.n_groups
+        low, high = (0, self.n_groups) if self._suffice(self.n_groups) else (self.n_groups, 2 * self.n_groups)
         while not self._suffice(high):
             low, high = high, 2 * high
         while high - low > 1:
@@ -743,7 +1314,7 @@ def _effective(weight: Array) -> float:
     return float(weight.sum() ** 2 / np.square(weight).sum())
 
 
-__all__ = ["FPRThresholdClassifier", "TPRThresholdClassifier"]
+__all__ = ["FPRThresholdClassifier", "LimitThresholdClassifier", "TPRThresholdClassifier"]
 
 # The names are exported by the package rocmax.
 publish("rocmax", globals(), __all__)

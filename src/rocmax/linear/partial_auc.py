@@ -347,6 +347,11 @@ class Fold:
         units = [result.w / weighted_spread(operator.matvec(result.w), part.weight) for result in results]
         return self._scores([result.w for result in results], zero=0.0), results, units
 
+    def with_all_rows(self) -> Fold:
+        """Return a split that fits on all rows."""
+        rows = np.arange(self.data.positive.size)
+        return replace(self, train=rows, test=rows)
+
     def _refinement(self) -> WindowRefinement:
         return WindowRefinement(self._part(), self.problem.window, self.problem.tol, self.problem.max_iter)
 
@@ -370,6 +375,12 @@ class Fold:
         ]
 
 
+def _go_forward(folds: list[Fold]) -> bool:
+    """Return whether all held-out rows of a split, as the latest ones of splits forward in time, train no model."""
+    trained = np.unique(np.concatenate([fold.train for fold in folds]))
+    return len(folds) > 1 and any(not np.isin(fold.test, trained).any() for fold in folds)
+
+
 class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
     r"""Partial-AUC classifier that selects the starting point and ``C`` by cross-validation.
 
@@ -381,13 +392,17 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
     zero weights in one of them. From the candidate with the best mean partial AUC on the held-out rows, models are
     fitted along a path of values of ``C``, each initialized with the previous solution. ``C = 0``, the starting point,
     is always part of the path. The models of all folds with the best ``C`` are averaged: the mean of linear scores with
-    unit standard deviation is again a linear score, with less variance.
+    unit standard deviation is again a linear score, with less variance. Splits forward in time, as those of
+    :class:`rocmax.ForwardSplit`, would leave the latest rows out of all these models. If all held-out rows of one of
+    several splits are in no training part, the model is therefore the fit of the chosen starting point and ``C`` to all
+    rows.
 
     With another loss, :class:`PartialAUCClassifier` is fitted for each ``C`` on the training part of each fold. The
     value of ``C`` with the best mean partial AUC on the held-out rows is selected, and its models of all folds are
-    averaged, scaled to unit standard deviation. There is no refit on all rows, so with a single split the fitted model
-    of the selected ``C`` is kept. With ``solver="cutting_plane"`` and a single split, this is how Narasimhan and
-    Agarwal (2017) tune ``C``, from :math:`10^{-5}` to :math:`10^4`; they do not state whether they refit.
+    averaged, scaled to unit standard deviation. Except with splits forward in time, there is no refit on all rows, so
+    with a single split the fitted model of the selected ``C`` is kept. With ``solver="cutting_plane"`` and a single
+    split, this is how Narasimhan and Agarwal (2017) tune ``C``, from :math:`10^{-5}` to :math:`10^4`; they do not state
+    whether they refit.
 
     Parameters
     ----------
@@ -563,6 +578,11 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         self.C_, self.n_iter_ = float(self.Cs_[best]), max(n_iter for _, _, n_iter in paths)
         w: Array = np.mean([models[best] for _, models, _ in paths], axis=0)
         data = folds[0].data
+        if _go_forward(folds):
+            everything = folds[0].with_all_rows()
+            kind, _, C = self.start_.partition(", C=")
+            start = everything.starts([(kind, float(C))])[1][0]
+            w = everything.path(start, Cs[:best])[1][best]
         loss = self._make_measure().soft_loss(RULES.step).bind(data.positive, data.weight)
         self.objective_, self.dual_gap_ = loss.value_and_gradient(as_operator(data.X).matvec(w))[0], np.nan
         return w
@@ -606,6 +626,10 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         chosen = [results[best] for _, results, _ in fitted]
         self.objective_ = float(np.mean([result.objective for result in chosen]))
         self.dual_gap_ = float(np.mean([result.gap for result in chosen]))
+        if _go_forward(folds):
+            _, chosen, units = folds[0].with_all_rows().fits(Cs[[best]])
+            self._warn(replace(chosen[0], w=units[0], message=f"C={self.C_:g}: {chosen[0].message}"))
+            return units[0]
         w: Array = chosen[0].w if len(folds) == 1 else np.mean([units[best] for _, _, units in fitted], axis=0)
         # The fit of a fold that did not converge, if there is one, explains the state of the mean.
         state = min(chosen, key=lambda result: result.converged)
