@@ -7,9 +7,9 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
-from rocmax.monitor import Monitor, bets, rate_interval, start_weights, starts_period
+from rocmax.monitor import Monitor, audit_size, bets, rate_interval, start_weights, starts_period
 
 
 def evidence(monitor, name):
@@ -176,7 +176,7 @@ def test_audited_floors_are_seldom_called_broken():
 
 def test_the_state_goes_on_exactly():
     rng = np.random.default_rng(6)
-    monitor = Monitor(0.01, min_precision=0.2, max_alerts=0.1)
+    monitor = Monitor(0.01, min_precision=0.2, capacity=0.1)
     for day in range(150):
         y = (rng.random(200) < 0.1).astype(float)
         monitor.update(rng.normal(size=200) + 3 * y - 2, y, label=f"day {day}")
@@ -187,21 +187,22 @@ def test_the_state_goes_on_exactly():
 
 
 def test_the_state_stays_small():
-    monitor = Monitor(0.01, min_precision=0.5, max_alerts=0.05)
+    monitor = Monitor(0.01, min_precision=0.5, capacity=0.05)
     scores, y = batch(10, 1000)
     state = json.loads(monitor.to_json())
     for number in range(3000):
         monitor.update(scores, y, label=f"2026-01-01 {number}")
     state = json.loads(monitor.to_json())
-    assert sum(period["counts"][0] for period in state["periods"]) == 3_000_000
+    assert sum(period[2] for period in state["periods"]) == 3_000_000
     assert len(monitor.to_json()) < 100_000
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 2}, "must have version 1; got 2"),
-        ({"periods": [{"number": 0, "first": "a", "last": "a", "counts": [1, 2]}]}, "damaged.*6 counts; got 2"),
+        ({"version": 1}, "must have version 2; got 1"),
+        ({"periods": [[0, "a", 1, 2]]}, "damaged.*8 counts; got 2"),
+        ({"stretches": [[0, [], [], [-800, 1]]]}, "damaged.*770 counts; got more"),
         ({"batches": -1}, "damaged.*at least 0; got -1"),
         ({"parameters": {"max_fpr": 3}}, "damaged.*max_fpr must be above 0 and below 1; got 3"),
     ],
@@ -289,3 +290,218 @@ def test_the_evidence_of_many_batches_is_that_of_a_recursion():
         largest = max(largest, wealth.sum() + waiting)
         monitor.update(*batch(int(hit), 1))
     assert evidence(monitor, "max_fpr") == pytest.approx(largest, rel=1e-9)
+
+
+# Capacity
+
+
+def days(*alerts, per="day"):
+    """Return the verdict and the evidence for a number of alerts on each day, and one row on the day after."""
+    monitor = Monitor(capacity=5, per=per)
+    start = np.datetime64("2026-01-05T12:00", "ns")
+    for day, count in enumerate([*alerts, 0]):
+        times = np.full(20, start + np.timedelta64(day, "D"))
+        monitor.update(np.where(np.arange(20) < count, 1.0, -1.0), times=times)
+    return monitor.verdicts()[0]
+
+
+def test_the_evidence_against_alerts_per_day_is_that_of_poisson_counts():
+    excess = np.geomspace(0.2, 10.0, 16)
+    verdict = days(9, 8)
+    ratios = [np.exp(-5 * excess) * (1 + excess) ** count for count in (9, 8)]
+    # A day is over with the batch that begins the next one.
+    since = [ratios[0] * ratios[1], ratios[0] * ratios[1], ratios[1]]
+    weights = [0.9, 0.1 / 2, 0.1 / 6]
+    expected = sum(weight * each.mean() for weight, each in zip(weights, since, strict=True)) + 1 - sum(weights)
+    assert verdict.evidence == pytest.approx(max(expected, 1.0), rel=1e-6)
+    assert (verdict.n, verdict.rate) == (2, pytest.approx(8.5))
+
+
+def test_a_capacity_per_day_that_is_exceeded_is_noticed():
+    rng = np.random.default_rng(8)
+    assert days(*rng.poisson(5, 100).clip(0, 20)).status == "holds"
+    assert days(*rng.poisson(8, 100).clip(0, 20)).status == "broken"
+
+
+@pytest.mark.parametrize(
+    ("per", "ended"), [("hour", 24 * 14), ("day", 14), ("week", 2), ("month", 0)]
+)  # from Monday, January 5, to Monday, January 19
+def test_hours_days_weeks_and_months_that_are_over_count(per, ended):
+    assert days(*[1] * 14, per=per).n == ended
+
+
+def test_rows_that_come_late_count_in_the_day_that_has_begun():
+    monitor = Monitor(capacity=5, per="day")
+    for day in ("2026-01-02", "2026-01-01", "2026-01-03"):
+        monitor.update(np.ones(3), times=np.full(3, np.datetime64(day, "ns")))
+    assert (monitor.verdicts()[0].n, monitor.verdicts()[0].rate) == (1, pytest.approx(6.0))
+
+
+def test_a_capacity_per_day_needs_the_times_of_the_rows():
+    monitor = Monitor(capacity=5, per="day")
+    with pytest.raises(ValueError, match="a capacity per day requires the time of each row"):
+        monitor.update(np.ones(3))
+    with pytest.raises(ValueError, match="per must be one of hour, day, week, month, with a capacity"):
+        Monitor(0.1, per="day")
+    with pytest.raises(ValueError, match="capacity must be above 0 and below 1; got 200"):
+        Monitor(capacity=200)
+
+
+# Rates while labels are missing
+
+
+def test_alerts_without_labels_do_not_make_a_limit_hold():
+    monitor = Monitor(0.1, min_precision=0.5, labeled="alerts")
+    scores = np.where(np.arange(10_000) < 300, 1.0, -1.0)
+    monitor.update(scores)
+    assert [verdict.status for verdict in monitor.verdicts()] == ["not enough labels"] * 2
+    monitor.add_labels(0, np.ones(300), np.arange(300) % 10 > 0)
+    assert [(verdict.status, round(verdict.rate, 3)) for verdict in monitor.verdicts()] == [
+        ("holds", 0.003),
+        ("holds", 0.9),
+    ]
+
+
+def test_the_history_ends_with_the_verdict():
+    rng = np.random.default_rng(9)
+    monitor = Monitor(0.02, min_precision=0.2)
+    for day in range(200):
+        y = (rng.random(100) < 0.1).astype(float)
+        monitor.update(rng.normal(size=100) - 2 + 2 * y, y, label=f"day {day}")
+    for verdict in monitor.verdicts():
+        last = monitor.history(verdict.limit)[-1]
+        assert (last["label"], last["mean"], last["low"]) == ("day 199", verdict.rate, verdict.low)
+        # Batches share a period from the 65th on, so the evidence in between is not in the history.
+        assert max(entry["evidence"] for entry in monitor.history(verdict.limit)) <= verdict.evidence * (1 + 1e-12)
+
+
+# Proposed thresholds
+
+POSITIVES = 0.3
+# Parameters, the places of negatives and positives before and after the change, and which share the promise is about.
+BROKEN = {
+    "fpr": ({"max_fpr": 0.05}, (-2.05, 1.2), (-1.25, 1.2)),
+    "fpr of reviewed alerts": ({"max_fpr": 0.05, "labeled": "alerts"}, (-2.05, 1.2), (-1.25, 1.2)),
+    "tpr": ({"min_tpr": 0.8}, (-2.05, 1.2), (-2.05, 0.3)),
+    "tpr with an audit": ({"min_tpr": 0.8, "labeled": "alerts", "audit": 0.3}, (-2.05, 1.2), (-2.05, 0.3)),
+    "precision": ({"min_precision": 0.8}, (-2.05, 1.2), (-1.25, 0.3)),
+    "capacity": ({"capacity": 0.1}, (-2.3, -0.8), (-1.0, -0.8)),
+    "capacity per day": ({"capacity": 20, "per": "day"}, (-2.3, -0.8), (-1.0, -0.8)),
+}
+
+
+def first_proposal(rng, parameters, before, after):
+    """Return the first threshold that is proposed; the places change with the eleventh of fifty batches."""
+    monitor = Monitor(**parameters)
+    for day in range(50):
+        y = (rng.random(200) < POSITIVES).astype(float)
+        places = before if day < 10 else after
+        scores = rng.normal(size=200) + np.where(y == 1, places[1], places[0])
+        known = (scores > 0) | (rng.random(200) < parameters.get("audit", 0.0)) | (monitor.labeled == "all")
+        times = np.full(200, np.datetime64("2026-01-01", "ns") + np.timedelta64(day, "D"))
+        monitor.update(scores, np.where(known, y, np.nan), times=times)
+        for proposal in monitor.proposals():
+            if proposal.threshold is not None:
+                return proposal.threshold
+    raise AssertionError("the change was not noticed")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_proposed_threshold_keeps_its_promise_with_the_confidence(name):
+    parameters, before, after = BROKEN[name]
+    rng, wrong = np.random.default_rng(10), 0
+    for _ in range(1000):
+        threshold = first_proposal(rng, parameters, before, after)
+        fpr, tpr = norm.sf(threshold - np.array(after))
+        flagged = POSITIVES * tpr + (1 - POSITIVES) * fpr
+        wrong += {
+            "fpr": fpr > 0.05,
+            "fpr of reviewed alerts": (1 - POSITIVES) * fpr > 0.05,
+            "tpr": tpr < 0.8,
+            "tpr with an audit": tpr < 0.8,
+            "precision": POSITIVES * tpr < 0.8 * flagged,
+            "capacity": flagged > 0.1,
+            "capacity per day": 200 * flagged > 20,
+        }[name]
+    assert wrong <= 50
+
+
+def test_a_proposed_threshold_is_the_end_of_the_bin_of_the_order_statistic():
+    rng = np.random.default_rng(11)
+    monitor, scores = Monitor(0.05), rng.normal(size=2000)
+    monitor.update(scores, np.zeros(2000))
+    (proposal,) = monitor.proposals()
+    k = next(k for k in range(1, 2001) if binom.sf(k - 1, 2000, 0.95) <= 0.05)
+    exact = np.sort(scores)[k - 1]
+    assert exact <= proposal.threshold <= exact * 1.125
+    assert (proposal.n, proposal.needed) == (2000, 59)
+    # The same for the lowest positives, whose threshold is below the present one.
+    monitor = Monitor(min_tpr=0.95)
+    monitor.update(-scores, np.ones(2000))
+    assert -exact * 1.125 <= monitor.proposals()[0].threshold < -exact
+
+
+def test_a_precision_is_promised_by_tests_that_start_where_the_number_of_labels_says():
+    monitor = Monitor(min_precision=0.5)
+    # From the highest score down: 60 right, then as many wrong as right.
+    scores = np.linspace(8.0, 0.5, 400)
+    y = np.where(np.arange(400) < 60, 1.0, np.arange(400) % 4 == 0)
+    monitor.update(scores, y)
+    (proposal,) = monitor.proposals()
+    above = scores > proposal.threshold
+    assert binom.sf(y[above].sum() - 1, above.sum(), 0.5) <= 0.05 / 5
+    assert above.sum() >= 60
+    assert proposal.needed == 7  # 0.5 ** 7 is at most 0.05 / 5
+
+
+def test_too_few_labels_for_a_threshold_are_said():
+    monitor = Monitor(0.01)
+    monitor.update(*batch(20, 40))
+    (proposal,) = monitor.proposals()
+    assert (proposal.threshold, proposal.n, proposal.needed) == (None, 40, 299)
+
+
+def test_late_labels_reach_the_histograms_of_their_batches():
+    rng = np.random.default_rng(12)
+    early, late = Monitor(0.02), Monitor(0.02)
+    batches = [(rng.normal(size=50) - 1, (rng.random(50) < 0.2).astype(float)) for _ in range(60)]
+    for scores, y in batches:
+        early.update(scores, y)
+        late.update(scores)
+    for number in rng.permutation(60):
+        late.add_labels(int(number), *batches[number])
+    assert json.loads(late.to_json())["stretches"] == json.loads(early.to_json())["stretches"]
+    assert late.proposals() == early.proposals()
+
+
+# Audits
+
+
+@pytest.mark.parametrize("after", [0, 5])
+def test_an_audit_of_the_proposed_size_has_the_power(after):
+    share = audit_size(0.8, 0.6, 200, power=0.8, after=after)
+    assert 0.0 < share < 1.0
+    rng, noticed = np.random.default_rng(13), 0
+    for _ in range(400):
+        monitor = Monitor(min_tpr=0.8, labeled="alerts", audit=share)
+        for _ in range(after):
+            monitor.update(np.zeros(0))
+        caught = rng.binomial(200, 0.6)
+        seen = rng.binomial(200 - caught, share)
+        scores = np.concatenate([np.ones(caught), -np.ones(200 - caught)])
+        y = np.concatenate([np.ones(caught + seen), np.full(200 - caught - seen, np.nan)])
+        monitor.update(scores, y)
+        noticed += monitor.verdicts()[0].status == "broken"
+    assert noticed >= binom.ppf(1e-4, 400, 0.8)
+    # Batches without rows do not tell an early change from a late one, which makes it easier to notice.
+    assert after or noticed <= binom.isf(1e-4, 400, 0.86)
+
+
+def test_an_audit_that_cannot_have_the_power_is_refused():
+    with pytest.raises(
+        ValueError, match=r"cannot be noticed with probability 0.8 within 20 positives, even if all rows"
+    ):
+        audit_size(0.9, 0.85, 20)
+    with pytest.raises(ValueError, match=r"tpr must be below the floor of 0.8; got 0.9"):
+        audit_size(0.8, 0.9, 1000)

@@ -26,10 +26,8 @@ from rocmax.tables.evaluate import N_RESAMPLES
 
 # Limit on false alarms: at most one of 100 honest payments may be stopped.
 MAX_FPR = 0.01
-LIMIT = f"{100 * MAX_FPR:g} %"
+LIMIT = f"{MAX_FPR:.0%}".replace("%", " %")
 N_ROWS = 40_000
-N_FEATURES = 20
-FRAUD_RATE = 0.05
 FORMATS = (".png", ".pdf", ".svg")
 PICTURE = "rocmax_demo.png"
 NO_MATPLOTLIB = "plots require matplotlib: pip install 'rocmax[plot]'"
@@ -59,7 +57,7 @@ class Entry:
 
 
 def make_payments(seed: int) -> tuple[Array, NDArray[np.int_]]:
-    """Generate payments, label 1 for fraud.
+    """Generate payments with 20 features, label 1 for fraud, which is 5 % of them.
 
     Features 0 to 4 measure activity, features 5 to 10 indicate specific kinds of fraud, and the others are noise. All
     features are correlated and heavy-tailed. Half of the frauds have slightly higher activity (*takeover*), 40 % have
@@ -68,11 +66,11 @@ def make_payments(seed: int) -> tuple[Array, NDArray[np.int_]]:
     near the top of the ranking.
     """
     rng = np.random.default_rng(seed)
-    factors = rng.standard_normal((N_ROWS, 3)) @ rng.normal(0.0, 0.4, (3, N_FEATURES))
+    factors = rng.standard_normal((N_ROWS, 3)) @ rng.normal(0.0, 0.4, (3, 20))
     # Scale each row so that it follows Student's t distribution with 8 degrees of freedom.
     tail = np.sqrt(8.0 / rng.chisquare(8.0, (N_ROWS, 1)))
-    X = (rng.standard_normal((N_ROWS, N_FEATURES)) + factors) * tail
-    y = (np.arange(N_ROWS) < round(FRAUD_RATE * N_ROWS)).astype(np.int_)
+    X = (rng.standard_normal(factors.shape) + factors) * tail
+    y = (np.arange(N_ROWS) < N_ROWS // 20).astype(np.int_)
     fraud = rng.choice(["takeover", "card testing", "both"], N_ROWS, p=[0.5, 0.4, 0.1])
     honest = rng.choice(["ordinary", "traveller"], N_ROWS, p=[0.975, 0.025])
     kind = np.where(y == 1, fraud, honest)
@@ -155,8 +153,8 @@ def main(out: Path | None = None, seed: int = 0) -> None:
     if picture is None:
         print(f"No plot: {NO_MATPLOTLIB}", file=sys.stderr)
     X, y = make_payments(seed)
-    table = need("pandas").DataFrame(X, columns=[f"x{i}" for i in range(N_FEATURES)]).assign(fraud=y)
-    print(f"Generated card payments, seed {seed}, {N_FEATURES} features; positive class: 1 (fraud)")
+    table = need("pandas").DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])]).assign(fraud=y)
+    print(f"Generated card payments, seed {seed}, {X.shape[1]} features; positive class: 1 (fraud)")
     entries = compare_on(table, seed)
     test = y[entries[0].model.held_out_rows]
     train_size, train_frauds = y.size - test.size, y.sum() - test.sum()

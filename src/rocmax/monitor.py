@@ -8,18 +8,23 @@ called broken is at most one minus the confidence, however often one looks.
 from __future__ import annotations
 
 import json
+import math
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import betaln, logsumexp, xlogy
+from scipy.special import betaln, logsumexp, xlog1py, xlogy
+from scipy.stats import binom
 
 from rocmax._docstrings import publish
-from rocmax._support import Array
+from rocmax._support import Array, Index
+from rocmax.thresholds import order_statistic
 
-__all__ = ["Monitor", "Verdict", "rate_interval"]
+__all__ = ["Monitor", "Proposal", "Verdict", "audit_size", "rate_interval"]
 
 
 @dataclass(frozen=True)
@@ -37,17 +42,40 @@ class MonitorRules:
     # Batches are told apart by this many leading binary digits of their number: 64 batches singly, then pairs up to
     # 128, and so on, which keeps the state small and dates a change to three percent of its age.
     digits: int = 6
-    # A limit is said to hold if, with the stated confidence, the rate is below this multiple of it.
+    # A limit is said to hold if, with the stated confidence, the rate is below this multiple of it; for a floor, if the
+    # misses are, and the rate is not below the floor divided by it.
     tolerance: float = 2.0
+    # Histograms of the scores, for new thresholds: bins in each doubling of the distance to the threshold, from
+    # 2^-24 to 2^24, and stretches of batches with a histogram each, merged where they are short for their age. A
+    # threshold is an end of a bin, at most 1/8 farther from the present one than the rows require.
+    bins: int = 8
+    doublings: int = 24
+    stretches: int = 10
+    # Alerts per day are counted as if a day had so many rows, more than there are, with the same small probability.
+    cells: float = 1e9
 
 
 RULES = MonitorRules()
 # Version of the state; another one is refused.
-VERSION = 1
+VERSION = 2
+
+# What is counted in each period, by the knowledge about a row; `ended` are hours, days, weeks or months that are over.
+_BY_LABEL = ("flagged_positive", "flagged_negative", "passed_positive", "passed_negative")
+COUNTS = ("rows", "flagged", *_BY_LABEL, "ended", "ended_flagged")
+LIMITS = ("max_fpr", "min_tpr", "min_precision", "capacity")
+PERIODS = {"hour": "datetime64[h]", "day": "datetime64[D]", "week": "datetime64[W]", "month": "datetime64[M]"}
 
 
-# What is counted in each period, by the knowledge about a row.
-COUNTS = ("rows", "flagged", "flagged_positive", "flagged_negative", "passed_positive", "passed_negative")
+def _edges() -> Array:
+    """Return the ends of the bins of scores; the present threshold, 0, is one of them."""
+    steps = np.arange(RULES.bins) / RULES.bins
+    above = np.ldexp(1.0 + steps, np.arange(-RULES.doublings, RULES.doublings)[:, None]).ravel()
+    return np.concatenate([-above[::-1], [0.0], above])
+
+
+# A row is in bin i if its score is above the end before and at most the i-th end.
+EDGES = _edges()
+PASSED = int(np.searchsorted(EDGES, 0.0)) + 1  # bins of rows that are not flagged
 
 
 def rate_interval(n: int, hits: int, confidence: float = 0.95) -> tuple[float, float]:
@@ -84,7 +112,7 @@ def rate_interval(n: int, hits: int, confidence: float = 0.95) -> tuple[float, f
     top = betaln(hits + 0.5, n - hits + 0.5) - betaln(0.5, 0.5) + np.log(1.0 - confidence)
 
     def excess(p: float) -> float:
-        return float(top - xlogy(hits, p) - xlogy(n - hits, 1.0 - p))
+        return float(top - xlogy(hits, p) - xlog1py(n - hits, -p))
 
     middle = hits / n if n else 0.5
     tiny = np.finfo(float).tiny
@@ -118,6 +146,7 @@ def _log_wealth(gain: float, loss: float, n_gain: float, n_loss: float) -> float
     return float(logsumexp(n_gain * won + n_loss * lost) - np.log(RULES.n_bets))
 
 
+@lru_cache(256)
 def bets(gain: float, loss: float) -> tuple[Array, Array]:
     """Return the logarithms of what the bets multiply the wealth by with a gain and with a loss."""
     excess = np.geomspace(RULES.least_excess, RULES.largest_excess, RULES.n_bets)
@@ -139,8 +168,9 @@ def _log_evidence(gain: float, loss: float, n_gain: Array, n_loss: Array, number
     wealth = n_gain[:, None] * won + n_loss[:, None] * lost
     since = np.cumsum(wealth[::-1], axis=0)[::-1]
     weights = start_weights(numbers)
-    started = logsumexp(since - np.log(RULES.n_bets), axis=1, b=weights[:, None])
-    return float(np.logaddexp(logsumexp(started), np.log1p(-min(weights.sum(), 1.0 - 1e-15))))
+    top = max(float(since.max()), 0.0)
+    waiting = 1.0 - min(float(weights.sum()), 1.0 - 1e-15)
+    return top + math.log(float(weights @ np.exp(since - top).mean(axis=1)) + waiting * math.exp(-top))
 
 
 def start_weights(numbers: Array) -> Array:
@@ -166,8 +196,8 @@ class Verdict:
         The limit.
     status : {"holds", "broken", "not enough labels"}
         "broken" is said wrongly with a probability of at most one minus the confidence, over all times together.
-        "holds" means that there is no such evidence, and that the rate of errors is below twice the limit, with the
-        confidence.
+        "holds" means that there is no such evidence and that, with the confidence, the rate is below twice the limit;
+        for a floor, that less than twice as many rows as allowed are missed, and the rate is above half of the floor.
     rate, low, high : float
         The rate so far and a confidence sequence for it; NaN without rows.
     n : int
@@ -189,14 +219,95 @@ class Verdict:
     since: str | None
 
 
+@dataclass(frozen=True)
+class Proposal:
+    """A new threshold for a limit that is broken.
+
+    Attributes
+    ----------
+    limit : str
+        Name of the limit, as in :class:`Monitor`.
+    threshold : float or None
+        Rows with a score above it keep the limit, on the scale on which the present threshold is 0; None if there are
+        too few labels for one.
+    n : int
+        Number of rows since the change that it is computed from.
+    needed : int
+        The least number of them that can give a threshold.
+    promise : str
+        What it guarantees, with the confidence of the monitor, if rows go on to be as they have been since the change.
+    """
+
+    limit: str
+    threshold: float | None
+    n: int
+    needed: int
+    promise: str
+
+
 @dataclass
 class _Period:
     """Counts of consecutive batches."""
 
     number: int
     first: str
-    last: str
     counts: list[int] = field(default_factory=lambda: [0] * len(COUNTS))
+
+
+@dataclass
+class _Stretch:
+    """Histograms of the scores of consecutive batches: of rows without label, negatives and positives."""
+
+    number: int
+    bins: Index = field(default_factory=lambda: np.zeros((3, EDGES.size + 1), dtype=np.int64))
+
+
+@dataclass
+class Tally:
+    """Rows of a batch, or of a piece of one: histograms of their scores, and alerts by hour, day, week or month."""
+
+    bins: Index = field(default_factory=lambda: np.zeros((3, EDGES.size + 1), dtype=np.int64))
+    calendar: Counter[int] = field(default_factory=Counter)
+
+    def add(self, scores: Any, y: Any = None, times: Any = None, per: str | None = None) -> Index:
+        """Count rows and return the bins of their scores; raise ValueError for values that cannot be counted."""
+        scores = np.asarray(scores, dtype=float)
+        if scores.ndim != 1:
+            raise ValueError(f"scores must have one dimension; got shape {scores.shape}")
+        if np.isnan(scores).any():
+            raise ValueError(f"scores must not be NaN; got {int(np.isnan(scores).sum())} of {scores.size}")
+        labels = np.full(scores.size, np.nan) if y is None else np.asarray(y, dtype=float)
+        if labels.shape != scores.shape:
+            raise ValueError(f"y must have one value for each score; got shape {labels.shape} for {scores.size} scores")
+        wrong = labels[~(np.isnan(labels) | (labels == 0) | (labels == 1))]
+        if wrong.size:
+            raise ValueError(f"y must be 1, 0 or NaN; got {wrong[0]:g}")
+        if per is not None:
+            self._count_alerts(scores > 0, times, per)
+        place: Index = np.searchsorted(EDGES, scores)
+        row = np.nan_to_num(labels, nan=-1.0).astype(np.intp) + 1
+        self.bins += np.bincount(row * self.bins.shape[1] + place, minlength=self.bins.size).reshape(self.bins.shape)
+        return place
+
+    def _count_alerts(self, flagged: Any, times: Any, per: str) -> None:
+        when = np.asarray([] if times is None else times, dtype="datetime64[ns]")
+        if when.shape != flagged.shape or np.isnat(when).any():
+            raise ValueError(f"a capacity per {per} requires the time of each row: times=..., a date for each score")
+        # Weeks of NumPy begin on Thursdays, as 1970 did.
+        number = (when.astype(PERIODS["day"]).astype(np.int64) + 3) // 7 if per == "week" else None
+        number = when.astype(PERIODS[per]).astype(np.int64) if number is None else number
+        periods, place = np.unique(number, return_inverse=True)
+        self.calendar.update(dict(zip(periods.tolist(), np.bincount(place, flagged).astype(int).tolist(), strict=True)))
+
+    @property
+    def counts(self) -> list[int]:
+        """The counts of a period, without those of the calendar."""
+        negative, positive = self.bins[1:]
+        by_label = [rows[part].sum() for part in _SIDES for rows in (positive, negative)]
+        return [int(count) for count in (self.bins.sum(), self.bins[:, PASSED:].sum(), *by_label, 0, 0)]
+
+
+_SIDES = (slice(PASSED, None), slice(PASSED))
 
 
 class Monitor:
@@ -217,8 +328,12 @@ class Monitor:
         Floor on the true-positive rate. With ``labeled="alerts"``, it requires an ``audit``.
     min_precision : float, default=None
         Floor on the share of positives among flagged rows.
-    max_alerts : float, default=None
-        Limit on the share of flagged rows.
+    capacity : float, default=None
+        Limit on the flagged rows: their share of the rows if it is below 1 and, with ``per``, their mean number in each
+        hour, day, week or month.
+    per : {"hour", "day", "week", "month"}, default=None
+        What the capacity is for. Only hours and so on that are over count, and rows of an earlier one that come late
+        count in the one that has begun.
     confidence : float, default=0.95
         Probability that a limit which holds is never called broken.
     labeled : {"all", "alerts"}, default="all"
@@ -247,21 +362,26 @@ class Monitor:
         *,
         min_tpr: float | None = None,
         min_precision: float | None = None,
-        max_alerts: float | None = None,
+        capacity: float | None = None,
+        per: str | None = None,
         confidence: float = 0.95,
         labeled: str = "all",
         audit: float | None = None,
     ) -> None:
-        self.max_fpr, self.min_tpr, self.min_precision, self.max_alerts = max_fpr, min_tpr, min_precision, max_alerts
-        self.confidence, self.labeled, self.audit = confidence, labeled, audit
+        self.max_fpr, self.min_tpr, self.min_precision, self.capacity = max_fpr, min_tpr, min_precision, capacity
+        self.per, self.confidence, self.labeled, self.audit = per, confidence, labeled, audit
         self._check_parameters()
         self.n_batches = 0
         self._periods: list[_Period] = []
+        self._stretches: list[_Stretch] = []
+        # Label of the last batch, and the hour, day, week or month that has begun, with its alerts so far.
+        self._last = ""
+        self._begun: list[int] = []
         # The largest evidence of each limit, and the label of the batch with which it was called broken.
         self._largest: dict[str, float] = {}
         self._broken: dict[str, str] = {}
 
-    def update(self, scores: Any, y: Any = None, *, label: str | None = None) -> int:
+    def update(self, scores: Any, y: Any = None, *, label: str | None = None, times: Any = None) -> int:
         """Count a batch of rows.
 
         Parameters
@@ -272,22 +392,32 @@ class Monitor:
             1 for positive, 0 for negative rows, NaN where the label is not known yet. None means that none is known.
         label : str, default=None
             Name of the batch in verdicts, such as a date. None takes its number.
+        times : array-like of shape (n_samples,), default=None
+            Dates of the rows, which a capacity ``per`` hour, day, week or month requires.
 
         Returns
         -------
         int
             The number of the batch, for labels that come later.
         """
+        tally = Tally()
+        tally.add(scores, y, times, self.per)
+        return self.count(tally, label)
+
+    def count(self, tally: Tally, label: str | None = None) -> int:
+        """Count a batch of rows, given its tally."""
         number = self.n_batches
-        counts = self._count(scores, y)
-        name = str(number) if label is None else str(label)
+        self._last = str(number) if label is None else str(label)
         if not self._periods or starts_period(number):
-            self._periods.append(_Period(number, name, name))
+            self._periods.append(_Period(number, self._last))
+        counts = [*tally.counts[:-2], *self._ended(tally.calendar)]
         period = self._periods[-1]
-        period.last = name
         period.counts = [a + b for a, b in zip(period.counts, counts, strict=True)]
+        self._stretches.append(_Stretch(number, tally.bins.copy()))
         self.n_batches += 1
-        self._look(name)
+        if len(self._stretches) > RULES.stretches:
+            self._merge()
+        self._look()
         return number
 
     def add_labels(self, batch: int, scores: Any, y: Any) -> None:
@@ -304,20 +434,41 @@ class Monitor:
         """
         if not 0 <= batch < self.n_batches:
             raise ValueError(f"batch must be the number of a batch, from 0 to {self.n_batches - 1}; got {batch}")
-        counts = self._count(scores, y)
-        if sum(counts[2:]) != counts[0]:
-            raise ValueError(f"y must be 0 or 1 for each row; got {counts[0] - sum(counts[2:])} rows without a label")
-        period = next(period for period in reversed(self._periods) if period.number <= batch)
-        added = [0, 0, *counts[2:]]
-        total = dict(zip(COUNTS, (a + b for a, b in zip(period.counts, added, strict=True)), strict=True))
-        known = {True: total["flagged_positive"] + total["flagged_negative"]}
-        known[False] = total["passed_positive"] + total["passed_negative"]
-        if known[True] > total["flagged"] or known[False] > total["rows"] - total["flagged"]:
+        tally = Tally()
+        place = tally.add(scores, y)
+        if tally.bins[0].any():
+            raise ValueError(f"y must be 0 or 1 for each row; got {tally.bins[0].sum()} rows without a label")
+        self.settle(np.full(place.size, batch), place, np.asarray(y, dtype=np.intp))
+
+    def settle(self, batches: Index, place: Index, y: Index) -> None:
+        """Count labels of rows whose batches and bins of scores are given."""
+        periods = np.array([period.number for period in self._periods])
+        added = np.zeros((periods.size, len(_BY_LABEL)), dtype=np.int64)
+        column = np.where(place >= PASSED, 0, 2) + (1 - y)
+        np.add.at(added, (np.searchsorted(periods, batches, side="right") - 1, column), 1)
+        table = np.array([period.counts for period in self._periods])
+        table[:, 2:6] += added
+        known = table[:, 2] + table[:, 3], table[:, 4] + table[:, 5]
+        wrong = (known[0] > table[:, 1]) | (known[1] > table[:, 0] - table[:, 1])
+        if wrong.any():
             raise ValueError(
-                f"batch {batch} has fewer rows than labels: the rows were not in it, or their labels were counted"
+                f"batch {periods[wrong][0]} has fewer rows than labels: the rows were not in it, or their labels were "
+                "counted"
             )
-        period.counts = [total[name] for name in COUNTS]
-        self._look(self._periods[-1].last)
+        starts = [stretch.number for stretch in self._stretches]
+        of_stretch = np.searchsorted(starts, batches, side="right") - 1
+        for number, stretch in enumerate(self._stretches):
+            own = of_stretch == number
+            np.add.at(stretch.bins, (y[own] + 1, place[own]), 1)
+            np.subtract.at(stretch.bins[0], place[own], 1)
+        for period, counts in zip(self._periods, table.tolist(), strict=True):
+            period.counts = counts
+        self._look()
+
+    @property
+    def last_label(self) -> str:
+        """Name of the last batch; empty before the first."""
+        return self._last
 
     def verdicts(self) -> list[Verdict]:
         """Return what is known about each limit.
@@ -328,6 +479,45 @@ class Monitor:
             One for each limit that was given.
         """
         return [self._verdict(name, value) for name, value in self._limits().items()]
+
+    def proposals(self) -> list[Proposal]:
+        """Return a new threshold for each limit that is broken, from the rows since the change.
+
+        Returns
+        -------
+        list of Proposal
+            One for each limit that is broken, each on its own: a threshold for one of them may break another one.
+        """
+        return [self._proposal(name, value) for name, value in self._limits().items() if name in self._broken]
+
+    def history(self, limit: str, most: int = 120) -> list[dict[str, Any]]:
+        """Return what was known about a limit after some of the batches, with the labels of today.
+
+        Parameters
+        ----------
+        limit : str
+            Name of the limit.
+        most : int, default=120
+            Number of entries.
+
+        Returns
+        -------
+        list of dict
+            "label" of the last batch, "rate" since the entry before, "mean", "low" and "high", the rate since the start
+            with a confidence sequence, and "evidence".
+        """
+        test = self._test(limit, self._limits()[limit])
+        ends = np.unique(np.linspace(1, len(self._periods), most).astype(int))
+        names = [*(period.first for period in self._periods), self._last]
+        numbers, found, before = self._numbers(), [], 0
+        for end in ends.tolist():
+            mean, low, high = self._rates(limit, test, slice(end))
+            evidence = _log_evidence(test.gain, test.loss, test.n_gain[:end], test.n_loss[:end], numbers[:end])
+            entry = {"label": names[-1 if end == ends[-1] else end - 1], "evidence": math.exp(min(evidence, 700.0))}
+            entry |= {"rate": self._rates(limit, test, slice(before, end))[0], "mean": mean, "low": low, "high": high}
+            found.append(entry)
+            before = end
+        return found
 
     def to_json(self) -> str:
         """Return the state as JSON, without any row.
@@ -341,11 +531,14 @@ class Monitor:
             "version": VERSION,
             "parameters": self._parameters(),
             "batches": self.n_batches,
-            "periods": [asdict(period) for period in self._periods],
+            "last": self._last,
+            "begun": self._begun,
+            "periods": [[period.number, period.first, *period.counts] for period in self._periods],
+            "stretches": [[stretch.number, *map(_packed, stretch.bins)] for stretch in self._stretches],
             "largest": self._largest,
             "broken": self._broken,
         }
-        return json.dumps(state, allow_nan=False)
+        return json.dumps(state, allow_nan=False, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Monitor:
@@ -371,7 +564,12 @@ class Monitor:
         try:
             monitor = cls(**state["parameters"])
             monitor.n_batches = _whole(state["batches"])
-            monitor._periods = [_read_period(period) for period in state["periods"]]
+            monitor._last, monitor._begun = str(state["last"]), [int(each) for each in state["begun"]]
+            monitor._periods = [_read_period(*period) for period in state["periods"]]
+            monitor._stretches = [
+                _Stretch(_whole(number), np.array([_unpacked(*each) for each in packed]))
+                for number, *packed in state["stretches"]
+            ]
             monitor._largest = {name: float(state["largest"][name]) for name in monitor._limits() if monitor.n_batches}
             monitor._broken = {name: str(label) for name, label in state["broken"].items()}
         except (KeyError, TypeError, ValueError) as error:
@@ -379,19 +577,24 @@ class Monitor:
         return monitor
 
     def _parameters(self) -> dict[str, Any]:
-        names = ("max_fpr", "min_tpr", "min_precision", "max_alerts", "confidence", "labeled", "audit")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in (*LIMITS, "per", "confidence", "labeled", "audit")}
 
     def _limits(self) -> dict[str, float]:
-        names = ("max_fpr", "min_tpr", "min_precision", "max_alerts")
-        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return {name: getattr(self, name) for name in LIMITS if getattr(self, name) is not None}
 
     def _check_parameters(self) -> None:
         if not self._limits():
-            raise ValueError("a limit is required: max_fpr, min_tpr, min_precision or max_alerts")
+            raise ValueError("a limit is required: max_fpr, min_tpr, min_precision or capacity")
         for name, value in self._limits().items():
-            _check_share(name, value)
+            if name != "capacity" or self.per is None:
+                _check_share(name, value)
         _check_share("confidence", self.confidence)
+        if self.per is not None and (self.per not in PERIODS or not isinstance(self.capacity, int | float)):
+            raise ValueError(
+                f"per must be one of {', '.join(PERIODS)}, with a capacity; got {self.per!r} and {self.capacity!r}"
+            )
+        if self.per is not None and not 0.0 < float(self.capacity or 0.0) < RULES.cells:
+            raise ValueError(f"capacity must be a number of rows above 0; got {self.capacity!r}")
         if self.labeled not in ("all", "alerts"):
             raise ValueError(f"labeled must be 'all' or 'alerts'; got {self.labeled!r}")
         if self.audit is not None:
@@ -405,73 +608,162 @@ class Monitor:
                 "probability with which such a row is sampled for a label"
             )
 
-    def _count(self, scores: Any, y: Any) -> list[int]:
-        """Return the counts of rows; raise ValueError if scores or labels are not what they have to be."""
-        scores = np.asarray(scores, dtype=float)
-        if scores.ndim != 1:
-            raise ValueError(f"scores must have one dimension; got shape {scores.shape}")
-        if np.isnan(scores).any():
-            raise ValueError(f"scores must not be NaN; got {int(np.isnan(scores).sum())} of {scores.size}")
-        labels = np.full(scores.size, np.nan) if y is None else np.asarray(y, dtype=float)
-        if labels.shape != scores.shape:
-            raise ValueError(f"y must have one value for each score; got shape {labels.shape} for {scores.size} scores")
-        wrong = labels[~(np.isnan(labels) | (labels == 0) | (labels == 1))]
-        if wrong.size:
-            raise ValueError(f"y must be 1, 0 or NaN; got {wrong[0]:g}")
-        flagged = scores > 0
-        cells = [flagged & (labels == 1), flagged & (labels == 0), ~flagged & (labels == 1), ~flagged & (labels == 0)]
-        return [scores.size, int(flagged.sum()), *(int(cell.sum()) for cell in cells)]
+    def _ended(self, calendar: Mapping[int, int]) -> tuple[int, int]:
+        """Return how many hours, days, weeks or months a batch has ended, and the alerts in them."""
+        ended = alerts = 0
+        for number in sorted(calendar):
+            begun = self._begun or [number, 0]
+            if number > begun[0]:
+                ended, alerts, begun = ended + number - begun[0], alerts + begun[1], [number, 0]
+            self._begun = [begun[0], begun[1] + calendar[number]]
+        return ended, alerts
 
-    def _look(self, label: str) -> None:
+    def _merge(self) -> None:
+        """Merge the two neighboring stretches that are the shortest for their age."""
+        ends = np.append([stretch.number for stretch in self._stretches[1:]], self.n_batches)
+        starts = np.array([stretch.number for stretch in self._stretches[:-1]])
+        first = int(np.argmin((ends[1:] - starts) / (self.n_batches - starts)))
+        self._stretches[first].bins += self._stretches.pop(first + 1).bins
+
+    def _numbers(self) -> Array:
+        return np.array([period.number for period in self._periods], dtype=float)
+
+    def _look(self) -> None:
         """Compute the evidence with what is known now."""
+        numbers, counts = self._numbers(), self._counts()
         for name, value in self._limits().items():
-            test = self._test(name, value)
-            numbers = np.array([period.number for period in self._periods], dtype=float)
+            test = self._test(name, value, counts)
             evidence = _log_evidence(test.gain, test.loss, test.n_gain, test.n_loss, numbers)
             self._largest[name] = max(evidence, self._largest.get(name, 0.0))
             if self._largest[name] >= -np.log1p(-self.confidence):
-                self._broken.setdefault(name, label)
+                self._broken.setdefault(name, self._last)
 
-    def _test(self, name: str, value: float) -> _Test:
-        """Return the gains and losses of the bets against a limit in each period."""
+    def _counts(self) -> dict[str, Array]:
         table = np.array([period.counts for period in self._periods], dtype=float).reshape(-1, len(COUNTS))
-        count = dict(zip(COUNTS, table.T, strict=True))
+        return dict(zip(COUNTS, table.T, strict=True))
+
+    def _test(self, name: str, value: float, counts: dict[str, Array] | None = None) -> _Test:
+        """Return the gains and losses of the bets against a limit in each period."""
+        count = self._counts() if counts is None else counts
         wrong, right = count["flagged_negative"], count["flagged_positive"]
-        # Alerts that wait for their label count as right, so that the order in which labels arrive does not matter.
+        # Alerts that wait for their label count as right, so that the order in which labels arrive does not matter. In
+        # the rates they are left out, with as many of the other rows.
         unsettled = count["flagged"] - wrong
+        settled = (wrong + right) / np.maximum(count["flagged"], 1.0)
         if name == "max_fpr":
-            others = count["passed_negative"] if self.labeled == "all" else count["rows"] - wrong
-            return _Test(1.0 - value, value, wrong, others, value)
-        if name == "max_alerts":
+            if self.labeled == "all":
+                return _Test(1.0 - value, value, wrong, count["passed_negative"], value)
+            seen = np.where(count["flagged"] > 0, np.floor(settled * count["rows"]), count["rows"])
+            return _Test(1.0 - value, value, wrong, count["rows"] - wrong, value, seen=seen - wrong)
+        if name == "capacity" and self.per is not None:
+            share, alerts = value / RULES.cells, count["ended_flagged"]
+            return _Test(1.0 - share, share, alerts, RULES.cells * count["ended"] - alerts, share, RULES.cells)
+        if name == "capacity":
             return _Test(1.0 - value, value, count["flagged"], count["rows"] - count["flagged"], value)
         if name == "min_precision":
-            return _Test(value, 1.0 - value, wrong, unsettled, 1.0 - value)
+            return _Test(value, 1.0 - value, wrong, unsettled, 1.0 - value, seen=right)
         missed = count["passed_positive"]
         if self.labeled == "all":
             return _Test(value, 1.0 - value, missed, right, 1.0 - value)
         assert self.audit is not None
-        return _Test(value / self.audit, 1.0 - value, missed, unsettled, 1.0 - value)
+        return _Test(value / self.audit, 1.0 - value, missed, unsettled, 1.0 - value, seen=right)
 
     def _verdict(self, name: str, value: float) -> Verdict:
         test = self._test(name, value)
-        hits, n = int(test.n_gain.sum()), int(test.n_gain.sum() + test.n_loss.sum())
-        rate, low, high = self._rate(name, hits, n)
-        broken = name in self._broken
-        known = high <= RULES.tolerance * test.limit
+        rate, low, high = self._rates(name, test, slice(None))
+        broken, floor = name in self._broken, name.startswith("min")
+        least = max(1.0 - RULES.tolerance * (1.0 - value), value / RULES.tolerance)
+        known = low >= least if floor else high <= RULES.tolerance * value
         status = "broken" if broken else "holds" if known else "not enough labels"
-        if name.startswith("min"):
-            rate, low, high = 1.0 - rate, 1.0 - high, 1.0 - low
         since = self._periods[_change(test)].first if broken else None
-        return Verdict(name, value, status, rate, low, high, n, float(np.exp(self._largest.get(name, 0.0))), since)
+        n = round(float(test.n_gain.sum() + test.known.sum()) / test.scale)
+        return Verdict(
+            name, value, status, rate, low, high, n, math.exp(min(self._largest.get(name, 0.0), 700.0)), since
+        )
 
-    def _rate(self, name: str, hits: int, n: int) -> tuple[float, float, float]:
-        """Return the rate of errors and a confidence sequence for it."""
+    def _rates(self, name: str, test: _Test, periods: slice) -> tuple[float, float, float]:
+        """Return the rate in some periods and a confidence sequence for it."""
+        hits, n = int(test.n_gain[periods].sum()), int((test.n_gain + test.known)[periods].sum())
         if not n:
             return np.nan, np.nan, np.nan
         if name == "min_tpr" and self.audit is not None:
-            low, high = _audited_interval(self.audit, n - hits, hits, self.confidence)
-            return hits / (hits + self.audit * (n - hits)), 1.0 - high, 1.0 - low
-        return hits / n, *rate_interval(n, hits, self.confidence)
+            caught = self.audit * (n - hits)
+            return caught / (hits + caught), *_audited_interval(self.audit, n - hits, hits, self.confidence)
+        low, high = rate_interval(n, hits, self.confidence)
+        if name.startswith("min"):
+            return 1.0 - hits / n, 1.0 - high, 1.0 - low
+        return hits / n * test.scale, low * test.scale, high * test.scale
+
+    def _proposal(self, name: str, value: float) -> Proposal:
+        """Return a threshold at which a limit that is broken holds, on the rows since the change."""
+        period = self._periods[_change(self._test(name, value))]
+        own = [stretch.bins for stretch in self._stretches if stretch.number >= period.number]
+        unknown, negative, positive = np.sum(own, axis=0) if own else np.zeros((3, EDGES.size + 1), dtype=np.int64)
+        delta, rows = 1.0 - self.confidence, unknown + negative + positive
+        if name == "min_precision":
+            return self._precise(value, negative, positive)
+        share, counts, promise = value, negative, f"at most {100 * value:g} % of the negatives are above it"
+        if name == "capacity":
+            counts, promise = rows, f"at most {100 * value:g} % of the rows are above it"
+            if self.per is not None:
+                share, promise = self._share_of_rows(period.number, value)
+        elif name == "min_tpr":
+            share, counts, promise = 1.0 - value, positive, f"at least {100 * value:g} % of the positives are above it"
+            if self.audit is not None:
+                # With the probability of the audit, a positive is in the sample, whether it was flagged or not.
+                counts = np.append(counts[:PASSED], np.random.default_rng(0).binomial(counts[PASSED:], self.audit))
+        elif self.labeled == "alerts":
+            # An alert that waits for its label counts as false, and rows that were not flagged as below all others.
+            counts = np.append(np.zeros(PASSED, dtype=np.int64), (unknown + negative)[PASSED:])
+            counts[0] = rows.sum() - counts.sum()
+            promise = f"at most {100 * value:g} % of all rows are negatives above it"
+        n, needed = int(counts.sum()), math.ceil(math.log(delta) / math.log1p(-share) - 1e-9) if share < 1.0 else 0
+        if not needed or n < needed:
+            return Proposal(name, None, n, needed, promise)
+        k, _ = order_statistic(n, share, delta, value if name == "min_tpr" else None)
+        if name == "min_tpr":
+            place = EDGES.size - int(np.searchsorted(np.cumsum(counts[::-1]), k)) - 1
+            threshold = min(0.0, EDGES[place]) if place >= 0 else None
+        else:
+            place = int(np.searchsorted(np.cumsum(counts), k))
+            threshold = max(0.0, EDGES[place]) if place < EDGES.size else None
+        return Proposal(name, None if threshold is None else float(threshold), n, needed, promise)
+
+    def _share_of_rows(self, start: int, value: float) -> tuple[float, str]:
+        """Return what share of the rows a number per hour, day, week or month is since a batch, and the promise."""
+        since = np.sum([period.counts for period in self._periods if period.number >= start], axis=0)
+        each = since[0] / since[6] if since[6] else np.inf
+        text = f"{value:g} of {each:,.0f} rows a {self.per}" if since[6] else f"{value:g} a {self.per}, of unknown rows"
+        return min(1.0, value / each), f"on average, at most {text} are above it"
+
+    def _precise(self, value: float, negative: Index, positive: Index) -> Proposal:
+        """Return a threshold for the precision: fixed sequences of tests from high thresholds to low ones.
+
+        Each starts at the highest threshold with a number of labels that was fixed before, has its share of the level,
+        and ends with the first test that does not reject a precision below the floor (Learn then Test, Angelopoulos et
+        al. 2021).
+        """
+        hits, n = (np.cumsum(counts[:PASSED:-1])[::-1] for counts in (positive, positive + negative))
+        # Above EDGES[PASSED + i] are the rows of the bins after it.
+        edges = EDGES[PASSED:]
+        starts = self._starts(value)
+        level = (1.0 - self.confidence) / starts.size
+        passed = binom.sf(hits - 1, n, value) <= level
+        best = None
+        for start in starts:
+            first = int(np.flatnonzero(n >= start)[-1]) if (n >= start).any() else -1
+            while first >= 0 and passed[first]:
+                best, first = first if best is None else min(best, first), first - 1
+        promise = f"at least {100 * value:g} % of the rows above it are positive"
+        threshold = None if best is None else float(edges[best])
+        return Proposal("min_precision", threshold, int(n[0]), int(starts[0]), promise)
+
+    def _starts(self, value: float) -> Index:
+        """Return the numbers of labels with which the sequences of tests for a precision start."""
+        doublings = 2 ** np.arange(RULES.stretches // 2)
+        least = math.ceil(math.log((1.0 - self.confidence) / doublings.size) / math.log(value))
+        starts: Index = least * doublings
+        return starts
 
 
 @dataclass(frozen=True)
@@ -483,6 +775,15 @@ class _Test:
     n_gain: Array
     n_loss: Array
     limit: float
+    # Rows that the rate is for: 1, or those of an hour, day, week or month.
+    scale: float = 1.0
+    # What the rate is computed from in place of `n_loss`, where some rows wait for their labels.
+    seen: Array | None = None
+
+    @property
+    def known(self) -> Array:
+        """Rows without the event that the rate is computed from."""
+        return self.n_loss if self.seen is None else self.seen
 
 
 def starts_period(number: int) -> bool:
@@ -511,11 +812,100 @@ def _whole(value: Any) -> int:
     return value
 
 
-def _read_period(state: Mapping[str, Any]) -> _Period:
-    counts = [_whole(count) for count in state["counts"]]
+def _read_period(number: Any, first: Any, *counts: Any) -> _Period:
     if len(counts) != len(COUNTS):
         raise ValueError(f"a period must have {len(COUNTS)} counts; got {len(counts)}")
-    return _Period(_whole(state["number"]), str(state["first"]), str(state["last"]), counts)
+    return _Period(_whole(number), str(first), [_whole(count) for count in counts])
 
 
-publish("rocmax.monitor", globals(), ("Monitor", "Verdict", "rate_interval"))
+def _packed(counts: Index) -> list[int]:
+    """Return counts without the zeros between them, of which there are minus the number at their place."""
+    own = np.flatnonzero(counts)
+    found: list[int] = []
+    for gap, count in zip(np.diff(own, prepend=-1) - 1, counts[own], strict=True):
+        found += [-int(gap), int(count)] if gap else [int(count)]
+    return found
+
+
+def _unpacked(*packed: int) -> Index:
+    result, place = np.zeros(EDGES.size + 1, dtype=np.int64), 0
+    for count in packed:
+        if count < 0:
+            place -= count
+            continue
+        if place > EDGES.size:
+            raise ValueError(f"a histogram must have {EDGES.size + 1} counts; got more")
+        result[place] = _whole(count)
+        place += 1
+    return result
+
+
+def audit_size(
+    min_tpr: float, tpr: float, n_positives: int, *, power: float = 0.8, confidence: float = 0.95, after: int = 0
+) -> float:
+    """Return the share of the rows that are not flagged to label at random, to notice a lower true-positive rate.
+
+    The power is that of one look after the positives have come, on 4,000 samples with a fixed seed; looks in between
+    can only add to it.
+
+    Parameters
+    ----------
+    min_tpr : float
+        Floor on the true-positive rate.
+    tpr : float
+        Rate below the floor that is to be noticed.
+    n_positives : int
+        Number of positive rows, flagged or not, within which it is to be noticed.
+    power : float, default=0.8
+        Probability of noticing it.
+    confidence : float, default=0.95
+        Confidence of the monitor.
+    after : int, default=0
+        Number of batches before the rate falls.
+
+    Returns
+    -------
+    float
+        Probability with which each row that is not flagged has to be sampled, the ``audit`` of :class:`Monitor`.
+
+    Raises
+    ------
+    ValueError
+        If even the labels of all rows would be too few.
+
+    Examples
+    --------
+    >>> from rocmax.monitor import audit_size
+    >>> round(audit_size(0.9, 0.8, n_positives=1000), 2)
+    0.16
+    """
+    for name, share in (("min_tpr", min_tpr), ("tpr", tpr), ("power", power), ("confidence", confidence)):
+        _check_share(name, share)
+    if not tpr < min_tpr:
+        raise ValueError(f"tpr must be below the floor of {min_tpr:g}; got {tpr:g}")
+    numbers = np.arange(after + 1, dtype=float)
+    goal = -np.log1p(-confidence) - np.log(start_weights(numbers)[-1])
+    rng = np.random.default_rng(0)
+    caught, luck = rng.binomial(n_positives, tpr, 4000), rng.random(4000)
+
+    def noticed(audit: float) -> float:
+        seen = binom.ppf(luck, n_positives - caught, audit)
+        won, lost = bets(min_tpr / audit, 1.0 - min_tpr)
+        wealth = logsumexp(np.outer(seen, won) + np.outer(caught, lost), axis=1) - np.log(RULES.n_bets)
+        return float(np.mean(wealth >= goal))
+
+    if noticed(1.0) < power:
+        raise ValueError(
+            f"a true-positive rate of {tpr:g} cannot be noticed with probability {power:g} within {n_positives:,} "
+            f"positives, even if all rows get labels; got a probability of {noticed(1.0):.2f}. Use more positives or a "
+            "lower rate"
+        )
+    grid = np.geomspace(1e-4, 1.0, 100)
+    low, high = 0, grid.size - 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if noticed(float(grid[middle])) >= power else (middle + 1, high)
+    return float(grid[high])
+
+
+publish("rocmax.monitor", globals(), ("Monitor", "Proposal", "Verdict", "audit_size", "rate_interval"))

@@ -182,7 +182,7 @@ def test_groups_stay_on_one_side(folder):
     from rocmax.tables.read import read_training
 
     training = read_training(folder / "train.csv", Columns(target="label", positive="fraud", group="customer"))
-    train, test = split_rows(training, FitSettings(Limits(0.1), "auto", 0.25, 0))
+    train, _, test = split_rows(training, FitSettings(Limits(0.1), "auto", 0.25, 0))
     assert set(training.groups[train]) & set(training.groups[test]) == set()
     assert 0.15 < test.size / (train.size + test.size) < 0.35
     assert "customer" not in training.X

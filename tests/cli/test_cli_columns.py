@@ -181,3 +181,57 @@ def test_rows_on_both_sides_of_the_split(tmp_path):
     path = write(pd.concat([table, table]), tmp_path)
     text = typed("fit", path, "--target", "label", *QUICK, "--out", tmp_path / "m")
     assert "held-out rows have the same values as a training row" in text
+
+
+def sales(n=600):
+    rng = np.random.default_rng(0)
+    day, back = rng.integers(0, 120, n), rng.random(n) < 0.4
+    when = (pd.Timestamp("2024-01-01") + pd.to_timedelta(day, unit="D")).strftime("%Y-%m-%d")
+    shop = [f"s{i}" for i in rng.integers(0, 900, n)]
+    return pd.DataFrame({"when": when, "price": rng.normal(size=n) + back, "shop": shop, "back": back})
+
+
+def test_a_fit_forward_in_time_prints_its_periods(tmp_path):
+    path, out = write(sales(), tmp_path), ["--out", tmp_path / "m.rocmax"]
+    options = ["--target", "back", "--max-fpr", "0.2", "--time", "when", "--gap", "5d", "--group", "shop", *QUICK]
+    done = run("fit", path, *options, *out)
+    lines = [line.split() for line in done.stdout.splitlines()]
+    facts = json.loads(run("fit", path, *options, *out, "--json").stdout)
+    periods, rows, dropped = facts["periods"], facts["rows"], facts["periods"]["dropped"]
+    assert (facts["time"], facts["gap"]) == ("when", "5d")
+    assert "forward in time by 'when' with a gap of 5d:" in done.stdout
+    for title, name in (("training", "train"), ("calibration", "calibration"), ("test", "held out")):
+        assert [title, str(rows[name]), periods[name]["first"], periods[name]["last"]] in lines
+    assert f"left out: {dropped['gap']} rows for the gap, {dropped['group']} for groups with later rows" in done.stdout
+    assert dropped["gap"] > 0 < dropped["group"]
+    assert f"Note: {dropped['gap']} rows are left out, as their labels were not known" in done.stderr
+    assert ["when", "time", "0", "left", "out:", "rows", "are", "split", "forward", "in", "time"] in [
+        line.split() for line in done.stderr.splitlines()
+    ]
+    later = write(sales().drop(columns=["when", "shop"]), tmp_path, "later.csv")
+    assert "at the threshold" in run("evaluate", tmp_path / "m.rocmax", later).stdout
+
+
+def test_a_comparison_forward_in_time_says_so(tmp_path):
+    path = write(sales(), tmp_path)
+    done = invoke(
+        "compare", path, "--target", "back", "--time", "when", "--drop", "shop", "--models", "logistic,auc",
+        "--no-tune", "--splits", "6",
+    )  # fmt: skip
+    assert "AUC of class 'True', 6 splits forward in time by 'when', no model tuned" in said(done)
+    assert "each split tests on one of 6 periods from 2024-0" in said(done)
+
+
+def test_the_flags_for_time_are_named_in_notes_and_errors(tmp_path):
+    path, out = write(sales(), tmp_path), ["--out", tmp_path / "m.rocmax"]
+    options = ["fit", path, "--target", "back", "--drop", "shop", *QUICK, *out]
+    text = said(invoke(*options))
+    assert "although 'when' has dates" in text
+    assert "to hold out the latest rows: --time when" in text
+    assert "--gap requires the time of each row: --time" in said(invoke(*options, "--gap", "5d", code=2))
+    found = said(invoke(*options, "--time", "when", "--gap", "5", code=2))
+    assert "--gap must be a time span, such as 30d, as the times are dates; got 5" in found
+    found = said(invoke(*options, "--time", "when", "--gap", "5y", code=2))
+    assert "--gap must be a number and a unit, such as 30d" in found
+    found = said(invoke(*options, "--time", "when", "--gap", "200d", code=1))
+    assert "Choose another --test-size or a shorter --gap" in found

@@ -10,7 +10,8 @@ import pytest
 
 from helpers.model_files import unpacked
 from helpers.table_twins import calls, churn, passengers
-from rocmax.data import DataError, TableSource
+from rocmax.data import DataError
+from rocmax.data.read import TableSource
 from rocmax.tables import (
     Columns,
     ParameterError,

@@ -13,7 +13,7 @@ from rocmax import FPRThresholdClassifier
 from rocmax.cli.app import app
 from rocmax.data import DataError
 from rocmax.metrics import delong_interval, positive_scores
-from rocmax.report.page import worth_rows
+from rocmax.metrics.rates import worth_rows
 from rocmax.tables import Limits, evaluate, fit_table, load_model, write_report
 
 OPTIONS = {"target": "label", "positive": "fraud", "model": "linear", "tune": False}

@@ -104,9 +104,11 @@ def test_rows_held_out_do_not_enter_the_fit(model, measure):
     frame, options = loud(600), fit_settings(0.1, model, measure)
     found = fit_rows(training(frame, "1"), options)
     spoiled = frame.copy()
-    spoiled.loc[found.test, ["a", "b", "c", "d"]] = 1e3 * np.random.default_rng(0).normal(size=(found.test.size, 4))
+    spoiled.loc[found.parts.test, ["a", "b", "c", "d"]] = 1e3 * np.random.default_rng(0).normal(
+        size=(found.parts.test.size, 4)
+    )
     again = fit_rows(training(spoiled, "1"), options)
-    np.testing.assert_array_equal(again.test, found.test)
+    np.testing.assert_array_equal(again.parts.test, found.parts.test)
     assert again.tuning == found.tuning
     np.testing.assert_array_equal(again.model.estimator_.predict(frame), found.model.estimator_.predict(frame))
     coefs = [entry.model.estimator_.named_steps["model"].coef_ for entry in (again, found)]

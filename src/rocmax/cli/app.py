@@ -29,6 +29,9 @@ from rocmax.cli.screen import (
     show_comparison,
     show_fit,
     show_json,
+    show_monitor,
+    show_over_time,
+    show_row_plan,
     show_table,
     stages,
     working,
@@ -62,6 +65,27 @@ def _option(kind: Any, text: str, *names: str, default: Any = None, **more: Any)
 
 
 Group = dict[str, tuple[Any, Any]]
+WATCHED: Group = {
+    "max_fpr": _option(float | None, "Limit on the false-positive rate; by default that of the model."),
+    "min_tpr": _option(float | None, "Floor on the true-positive rate; by default that of the model."),
+    "min_precision": _option(float | None, "Floor on the share of positives among flagged rows."),
+    "capacity": _option(float | None, "Limit on flagged rows: a share of the rows, or a number with --per."),
+    "per": _option(str | None, "What a capacity is for: hour, day, week or month; requires --time."),
+    "confidence": _option(
+        float | None, "Probability that a limit which holds is never called broken; 0.95 by default."
+    ),
+}
+WATCHING: Group = {
+    "labeled": _option(str | None, "Which rows get labels: all (default), or alerts and, with --audit, a sample."),
+    "audit": _option(float | None, "Probability with which a row that is not flagged is sampled for a label."),
+    "power": _option(float | None, "Power for which the size of a missing audit is proposed; 0.8 by default."),
+    "threshold": _option(float | None, "Flag rows with a score above it; 0 by default, the threshold of the model."),
+    "id": _option(list[str] | None, "Column that identifies rows, for late labels; repeatable. By default as in fit."),
+    "time": _option(str | None, "Column of dates, by whose latest a batch is named."),
+    "target": (TargetName, None),
+    "name": _option(str | None, "Name of the batch; by default its latest date, or its number."),
+    "review": _option(Path | None, "Output file, .csv, with the rows to label: alerts, and those of the audit."),
+}
 TARGET: Group = {
     "target": (TargetName, None),
     "positive": _option(str | None, "Label of the positive class."),
@@ -83,6 +107,22 @@ LIMITS: Group = {
     ),
 }
 THRESHOLD: Group = {
+    "min_precision": _option(
+        float, "Lower limit on the precision, the share of positives among the alerts.", default=0.0
+    ),
+    "capacity": _option(
+        float | None, "Largest number of alerts per period, with --per and --time; below 1, a share of the rows."
+    ),
+    "per": _option(
+        list[str] | None,
+        "hour, day, week or month, the period of --capacity; or a column, for a threshold for each of its values; "
+        "repeatable.",
+    ),
+    "block_max_fpr": _option(
+        float | None, "Limit on the false-positive rate of a second threshold: block above it, review below."
+    ),
+    "block_min_precision": _option(float | None, "Lower limit on the precision above the second threshold."),
+    "block_capacity": _option(float | None, "Largest number of alerts above the second threshold, as --capacity."),
     "confidence": _option(float | None, "Probability that the limit holds for new rows, such as 0.95."),
     "rate": _option(
         str, "With --group, what counts once in a limit on a rate: row (each row) or group.", default="row"
@@ -95,6 +135,12 @@ COLUMNS: Group = {
     "drop": _option(list[str] | None, "Column to ignore; repeatable."),
     "id": _option(list[str] | None, "Column that identifies rows: not used, but written with predictions; repeatable."),
     "group": _option(str | None, "Column with groups; rows of one group are never split."),
+    "time": _option(
+        str | None, "Column with the time of each row; training rows are then earlier than those held out."
+    ),
+    "gap": _option(
+        str | None, "With --time, how long it takes until the label of a row is known: 30d, 12h, or a number."
+    ),
 }
 READING: Group = {
     "delimiter": _option(str | None, "Field delimiter of a text table; detected by default."),
@@ -132,8 +178,11 @@ def takes(**groups: Group) -> Callable[[Callable[..., None]], Callable[..., None
             made = {}
             for name, options in groups.items():
                 given = {option: values.pop(option) for option in options}
+                given = {option: value for option, value in given.items() if value not in (None, [])}
                 kind = getattr(tables, name.capitalize())
-                made[name] = kind(**{option: value for option, value in given.items() if value not in (None, [])})
+                # Options such as --block-max-fpr are fields of an object of the same kind.
+                block = {option[6:]: given.pop(option) for option in list(given) if option.startswith("block_")}
+                made[name] = kind(**given, **({"block": kind(**block)} if block else {}))
             command(**values, **made)
 
         own, parameters = inspect.signature(command, eval_str=True), []
@@ -205,7 +254,8 @@ def show_summary(found: Any, positive: str, out: Path | None) -> None:
     """Print how many rows were scored and flagged, and what was unusual about their values, on standard error."""
     share = f" ({found.positive / found.rows:.1%})" if found.rows else ""
     place = "" if out in (None, STDOUT) else f": {out}"
-    screen.print(f"{found.rows} rows, {found.positive}{share} classified as {positive!r}{place}")
+    blocked = "" if found.blocked is None else f", {found.blocked} of them to block and the others to review"
+    screen.print(f"{found.rows} rows, {found.positive}{share} classified as {positive!r}{blocked}{place}")
     for kind, title in (("missing", "missing values"), ("unknown", "unknown categories")):
         shares = sorted(found.shares[kind].items(), key=lambda entry: -entry[1])
         if shares:
@@ -235,6 +285,12 @@ Threads = Annotated[
     typer.Option(min=1, help="Number of threads; by default one for small tables, and OMP_NUM_THREADS if it is set."),
 ]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of all random draws.")]
+TestSize = Annotated[
+    float | None,
+    typer.Option(
+        min=0.05, max=0.9, help="Fraction of the rows to hold out; by default a quarter, or less if that is enough."
+    ),
+]
 Dask = Annotated[
     str | None,
     typer.Option(
@@ -270,6 +326,43 @@ def demo(
 
 
 @app.command()
+@guarded("pandas", "pyarrow", prints=True)
+@takes(columns=TARGET | COLUMNS, limits=LIMITS | THRESHOLD, reading=READING)
+def plan(
+    data: Annotated[list[Path] | None, typer.Argument(help="Table, as for fit; or --rows and --positives.")] = None,
+    rows: Annotated[int | None, typer.Option(help="Number of rows, if there is no table.")] = None,
+    positives: Annotated[int | None, typer.Option(help="Number of positive rows, if there is no table.")] = None,
+    columns: Any = None,
+    limits: Any = None,
+    test_size: TestSize = None,
+    auc: Annotated[float, typer.Option(help="AUC that is assumed for the width of its interval.")] = 0.8,
+    width: Annotated[float | None, typer.Option(help="Width of intervals for which the rows are wanted.")] = None,
+    reading: Any = None,
+    json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Say what a number of rows allows, before a fit: guarantees, widths of intervals, rows until an alarm."""
+    from rocmax.tables import plan as make_plan
+
+    with working("counting"):
+        found = make_plan(
+            tables(data) if data else None,
+            columns=columns,
+            limits=limits,
+            reading=reading,
+            rows=rows,
+            positives=positives,
+            test_size=test_size,
+            auc=auc,
+            width=width,
+        )
+    if json:
+        show_json(found.to_dict())
+    else:
+        show_row_plan(found)
+
+
+@app.command()
 @guarded("pandas", "pyarrow", "skops", prints=True)
 @takes(columns=TARGET | COLUMNS, limits=LIMITS | THRESHOLD, reading=READING)
 def fit(
@@ -281,7 +374,10 @@ def fit(
         str, typer.Option(help="linear, additive, boosted, auto (the best of these), auc, logistic, svm or lightgbm.")
     ] = "auto",
     tune: Tune = True,
-    test_size: Annotated[float, typer.Option(min=0.05, max=0.9, help="Fraction of the rows to hold out.")] = 0.25,
+    test_size: TestSize = None,
+    refit: Annotated[
+        bool, typer.Option("--refit", help="Fit the chosen model to all rows at the end; not with --confidence.")
+    ] = False,
     reading: Any = None,
     seed: Seed = 0,
     threads: Threads = None,
@@ -303,7 +399,7 @@ def fit(
             tune=tune,
             test_size=test_size,
             random_state=seed,
-            running=Running(threads=threads, dask=dask, notify=note, on_plan=shown, progress=show_stage),
+            running=Running(threads=threads, dask=dask, refit=refit, notify=note, on_plan=shown, progress=show_stage),
         )
         show_stage("saving the model", 0, None)
         fitted.save(out)
@@ -398,7 +494,12 @@ def evaluate(
     at = result["threshold"]
     precision = "-" if at["precision"] is None else f"{at['precision']:.4f}"
     limits = 1.0 if at["max_fpr"] is None else at["max_fpr"], at["min_tpr"] or 0.0
-    say(f"at the threshold: {rates_text(at, *limits)}, precision {precision}")
+    precision += "" if at["min_precision"] is None else f" (at least {at['min_precision']:g})"
+    alerts = f", alerts {at['alerts']:.2%} of the rows"
+    alerts += "" if at["capacity"] is None else f" (limit {at['capacity']:.2%})"
+    say(f"at the threshold: {rates_text(at, *limits)}, precision {precision}{alerts}")
+    if result["over_time"] is not None:
+        show_over_time(result["over_time"], limits[0])
 
 
 @app.command()
@@ -414,7 +515,7 @@ def compare(
     ] = None,
     tune: Tune = True,
     out: Annotated[Path | None, typer.Option(help="Output table, .csv.")] = None,
-    splits: Annotated[int, typer.Option(min=2, help="Number of random splits.")] = 10,
+    splits: Annotated[int, typer.Option(min=2, help="Number of splits, random or, with --time, forward in time.")] = 10,
     jobs: Annotated[int, typer.Option(help="Number of fits that run in parallel; -1 means all processors.")] = 1,
     threads: Threads = None,
     resume: Annotated[Path | None, typer.Option(help="File of results, to resume a comparison.")] = None,
@@ -423,7 +524,7 @@ def compare(
     json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Compare models on the same random splits, each fitted as by `rocmax fit`."""
+    """Compare models on the same splits, each fitted as by `rocmax fit`."""
     from rocmax.tables import Running, compare_models
 
     names = None if models is None else [name.strip() for name in models.split(",")]
@@ -469,6 +570,50 @@ def report(
         models = [load_model(path, max_bytes=reading.max_bytes) for path in files[:-1]]
         write_report(models, files[-1], out, target=target, segment=segment, reading=reading, notify=note)
     screen.print(f"report: {out}")
+
+
+@app.command()
+@guarded("pandas", "pyarrow", "skops", prints=True)
+@takes(limits=WATCHED, watching=WATCHING, reading=READING)
+def monitor(
+    model: ModelFile,
+    data: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Rows of the batch, as for predict; none with --labels if there are only late labels."),
+    ] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="Table of late labels: the columns that identify rows, and the target.")
+    ] = None,
+    state: Annotated[
+        Path | None, typer.Option(help="State to go on with, or to begin; MODEL.monitor.json by default.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="HTML page to write, with the history.")] = None,
+    limits: Any = None,
+    watching: Any = None,
+    reading: Any = None,
+    json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Say which limits of a model still hold, batch by batch, with labels that come later."""
+    from rocmax.tables import load_model, monitor_table
+
+    fitted = load_model(model, max_bytes=reading.max_bytes)
+    with counting("rows counted") as advance:
+        found = monitor_table(
+            fitted,
+            None if not data else tables(data),
+            model.with_suffix(".monitor.json") if state is None else state,
+            labels=labels,
+            out=out,
+            limits=limits,
+            watching=watching,
+            reading=reading,
+            progress=advance,
+        )
+    if json:
+        show_json(found.to_dict())
+        return
+    show_monitor(found, out)
 
 
 @app.command()

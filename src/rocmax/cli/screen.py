@@ -143,25 +143,168 @@ def show_fit(fitted: Any, out: Path) -> None:
     facts, result = fitted.facts, fitted.held_out
     rows, classes = facts.rows, facts.classes
     say(f"positive class: {fitted.positive!r} ({classes['positive']} rows); others: {classes['negative']} rows")
-    say(f"trained on {rows['train']} rows, {rows['held out']} held out")
+    if facts.periods is None:
+        say(f"trained on {rows['train']} rows, {rows['held out']} held out")
+    else:
+        _show_periods(facts)
     if facts.families is not None:
         _show_families(facts.families, measure_title(facts.measure, result))
     say(tuning_text(facts.tuning))
     value = f"{result['value']:.4f}, 95 % interval {interval(result)}"
     groups = facts.held_out_groups
-    where = "the held-out rows" if groups is None else f"the held-out rows of {groups} groups"
+    held_out = "held-out" if facts.periods is None else "test"
+    where = f"the {held_out} rows" if groups is None else f"the {held_out} rows of {groups} groups"
     say(f"{measure_title(facts.measure, result)}: {value}, on {where}")
-    if facts.max_fpr < 1 or facts.min_tpr > 0:
-        limit = f"at most {100 * facts.max_fpr:g} % of false positives"
-        if facts.min_tpr > 0:
-            limit = f"at least {100 * facts.min_tpr:g} % of true positives"
+    if facts.limits.limited:
+        limits = [f"at least {100 * facts.min_tpr:g} % of true positives"] if facts.min_tpr > 0 else []
+        # Without other limits, the one on false positives is only what the model was trained for.
+        if facts.max_fpr < 1 and (not limits or facts.limits.extended):
+            limits.append(f"at most {100 * facts.max_fpr:g} % of false positives")
+        limit = ", ".join([*limits, *facts.more_limits()])
         # Which rate it is matters only if there are groups.
         limit += "" if groups is None else " among all rows" if facts.rate == "row" else " in the mean over groups"
-        kept = f" with confidence {facts.confidence:g}" if facts.confidence else ""
+        resembling = facts.resemblance is None or facts.resemblance["resembles"]
+        kept = f" with confidence {facts.confidence:g}" if facts.confidence and resembling else ""
         kept += " for independent groups" if kept and groups is not None else ""
-        rates = rates_text(facts.at_threshold, facts.max_fpr, facts.min_tpr)
-        say(f"threshold for {limit}{kept}: score above 0; {rates} on the held-out rows")
+        at = facts.at_threshold
+        rates = rates_text(at, facts.max_fpr, facts.min_tpr)
+        if facts.limits.extended:
+            precision = "-" if at["precision"] is None else f"{at['precision']:.4f}"
+            rates += f", precision {precision}, alerts {at['alerts']:.2%} of the rows,"
+        say(f"threshold for {limit}{kept}: score above 0; {rates} on the {held_out} rows")
+        if facts.resemblance is not None and resembling:
+            say(f"test rows resemble calibration rows at the threshold (p = {facts.resemblance['p_value']:.2g})")
+        if isinstance(facts.binding, dict):
+            where = "the held-out rows" if "calibration" not in rows else "the calibration rows"
+            reached = [
+                [value, flag_of(name), f"{facts.thresholds[value]:.6g}"] for value, name in facts.binding.items()
+            ]
+            say(f"thresholds of {len(reached)} values of {facts.limits.column!r}, from {where}:")
+            show_table([str(facts.limits.column), "limit reached first", "threshold"], reached)
+        elif facts.binding is not None:
+            say(f"limit reached first: {flag_of(facts.binding)}")
+    if facts.over_time is not None:
+        show_over_time(facts.over_time, facts.max_fpr if facts.min_tpr == 0 else 1.0)
+    if "refit" in rows:
+        say(f"then fitted to all {rows['refit']} rows; the results above are those of the model before")
     say(f"model: {out}")
+
+
+def flag_of(name: str) -> str:
+    """Return a limit as it is typed."""
+    return f"--{name.replace('_', '-')}"
+
+
+def show_row_plan(found: Any) -> None:
+    """Print what a number of rows allows."""
+    rows, held_out, limits = found.rows, found.held_out, found.limits
+    counts = f"{rows['positive']:,} positive and {rows['negative']:,} negative rows"
+    say(f"{counts}; held out: {held_out['positive']:,} and {held_out['negative']:,} ({held_out['share']:.1%})")
+    if found.guarantee is not None:
+        for line in _guarantee_lines(found.guarantee, limits):
+            say(line)
+    titles = {"fpr": "FPR at the threshold", "tpr": "TPR at the threshold", "roc_auc": "AUC"}
+    wanted = found.width or {}
+    columns = ["measure", "if it is", "95 % interval", "width"]
+    columns += ["held-out rows for the width", "rows in all"] if wanted else []
+    show_table(
+        columns,
+        [
+            [titles[name], f"{each['value']:.4f}", interval(each), f"{each['width']:.4f}"]
+            + ([f"{wanted[name]['held_out']:,}", f"{wanted[name]['rows']:,}"] if wanted else [])
+            for name, each in found.intervals.items()
+        ],
+    )
+    if found.monitor is not None:
+        say(_monitor_text(found.monitor, limits))
+
+
+def _guarantee_lines(found: dict[str, Any], limits: dict[str, Any]) -> Iterator[str]:
+    """Yield what is known about the limited rate before the fit."""
+    floor, rate = limits["min_tpr"], "FPR" if limits["min_tpr"] is None else "TPR"
+    limit = f"FPR at most {limits['max_fpr']:g}" if floor is None else f"TPR at least {floor:g}"
+    if limits["confidence"] is not None:
+        needs, has = found.get("groups_needed", found.get("needed")), found.get("groups", found["held_out"])
+        of = f"independent groups with held-out {found['rows']}" if "groups" in found else f"held-out {found['rows']}"
+        here = "enough" if found["kept"] else "too few"
+        more = "" if found["kept"] or "groups" in found else f"; it takes a table of {found['rows_needed']:,} rows"
+        yield f"{limit} with confidence {limits['confidence']:g}: {needs:,} {of} needed, {has:,} here: {here}{more}"
+    if "expected" in found:
+        between = f"from {found['low']:.4f} to {found['high']:.4f} in 90 % of fits"
+        yield f"{rate} on new rows: {found['expected']:.4f} on average, {between}"
+        if limits["confidence"] is None:
+            yield f"without a confidence, it is beyond the limit ({floor or limits['max_fpr']:g}) in about half of them"
+        else:
+            what = "the limit" if floor is None else "the misses that the floor allows"
+            yield f"the guarantee gives away {found['given_away']:.1%} of {what}"
+    elif "groups" in found:
+        yield "the rate on new rows depends on how alike the rows of a group are; the intervals are the widest possible"
+
+
+def _monitor_text(found: dict[str, Any], limits: dict[str, Any]) -> str:
+    """Return how soon a monitor notices twice as many errors as allowed."""
+    rate, rows = ("FPR", "negatives") if limits["min_tpr"] is None else ("TPR", "positives")
+    text = (
+        f"`rocmax monitor` notices a {rate} of {found['rate']:g} after a median of {found['median']:,} labeled {rows} "
+        f"({found['nine_in_ten']:,} in nine of ten cases), about {found['rows']:,} rows"
+    )
+    if "alerts_only" not in found:
+        return text
+    only = found["alerts_only"]
+    reviewed = "it is not noticed" if only is None else f"after {only:,} rows"
+    return f"{text}; if only alerts are reviewed, {reviewed}"
+
+
+def _show_periods(facts: Any) -> None:
+    """Print the periods of a fit forward in time, and how many rows are in none of them."""
+    gap = "" if facts.gap is None else f" with a gap of {facts.gap}"
+    say(f"forward in time by {facts.time!r}{gap}:")
+    shown = {"train": "training", "calibration": "calibration", "held out": "test"}
+    periods = [(shown[name], facts.rows[name], facts.periods[name]) for name in shown]
+    show_table(
+        ["rows for", "number", "first", "last"],
+        [[name, f"{count:,}", *(f"{period[end]}" for end in ("first", "last"))] for name, count, period in periods],
+    )
+    dropped = facts.periods["dropped"]
+    say(f"left out: {dropped['gap']:,} rows for the gap, {dropped['group']:,} for groups with later rows")
+
+
+# Length of the longest bar of a chart.
+LONGEST_BAR = 20
+
+
+def show_over_time(periods: list[dict[str, Any]], max_fpr: float) -> None:
+    """Print the rates at the threshold in each period, with a bar for the false-positive rate."""
+    limit = f" (limit {100 * max_fpr:g} %)" if max_fpr < 1 else ""
+    say(f"rates at the threshold by period{limit}:")
+    top = max([period["fpr"]["rate"] for period in periods if period["fpr"]] + [max_fpr % 1.0, 1e-9])
+    rows = []
+    for period in periods:
+        texts = []
+        for rate in (period["fpr"], period["tpr"]):
+            ends = "" if rate is None else f" [{100 * rate['low']:.1f}, {100 * rate['high']:.1f}]"
+            texts.append("-" if rate is None else f"{100 * rate['rate']:.1f} %{ends}")
+        length = 0 if period["fpr"] is None else round(LONGEST_BAR * period["fpr"]["rate"] / top)
+        rows.append([period["name"], f"{period['rows']:,}", texts[0], "#" * length, texts[1]])
+    show_table(["period", "rows", "FPR", "", "TPR"], rows)
+
+
+def show_monitor(found: Any, out: Path | None) -> None:
+    """Print what is known about the limits of a model."""
+    for text in found.notes:
+        note(text)
+    if found.batch is not None:
+        say(f"batch {found.batch}: {found.rows:,} rows, {found.flagged:,} flagged, {found.labels:,} labels")
+    elif found.labels:
+        say(f"{found.labels:,} labels")
+    columns = ["limit", "result", "rate", "at all times", "rows"]
+    show_table(columns, [[row[name] for name in columns] for row in found.table])
+    for text in found.proposed:
+        say(text)
+    for text in found.changes:
+        say(f"changed: {text}")
+    if out is not None:
+        screen.print(f"history: {out}")
 
 
 def _show_families(found: dict[str, Any], measure: str) -> None:
@@ -191,7 +334,8 @@ def _family_row(row: dict[str, Any]) -> list[str]:
 def show_comparison(found: Any, splits: int, tune: bool) -> None:
     """Print the result of a comparison."""
     how = "each model tuned on the training rows" if tune else "no model tuned"
-    say(f"{found.title} of class {found.positive!r}, {splits} splits, {how}")
+    forward = "" if found.time is None else f" forward in time by {found.time!r}"
+    say(f"{found.title} of class {found.positive!r}, {splits} splits{forward}, {how}")
     show_table(["model", "mean", "standard error", "p against the best", "seconds"], _comparison_rows(found.table))
 
 
@@ -256,7 +400,7 @@ def warnings_shown(show: Callable[[str], None]) -> Iterator[None]:
 # Errors that are shown to the user as one line; any other error is a bug and shows its traceback.
 USER_ERRORS = (ValueError, OSError, ImportError, TypeError)
 # Options for output files; every other path of a command is an input.
-OUTPUTS = {"out": "--out", "resume": "--resume"}
+OUTPUTS = {"out": "--out", "resume": "--resume", "review": "--review", "state": "--state"}
 # Parameters of the workflow whose flags have other names; None if there is no flag.
 FLAGS = {"n_jobs": "--jobs", "n_splits": "--splits", "random_state": "--seed", "store": "--resume", "types": None}
 # Options of the command that runs.

@@ -29,17 +29,22 @@ def render(models: list[ReportModel], data: TestData) -> str:
     The page has no links to other files and loads nothing. Text from the user (names of files and columns, labels) is
     escaped.
     """
+    result: str = environment().get_template("report.html.j2").render(**view(models, data))
+    return result
+
+
+def environment() -> Any:
+    """Return the templates of pages; they escape all text."""
     jinja2 = need("jinja2")
-    environment = jinja2.Environment(
+    found = jinja2.Environment(
         loader=jinja2.PackageLoader("rocmax.report", "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["data"] = _as_data
-    result: str = environment.get_template("report.html.j2").render(**view(models, data))
-    return result
+    found.filters["data"] = _as_data
+    return found
 
 
 def _as_data(value: Any) -> Any:

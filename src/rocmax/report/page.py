@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull
-from scipy.special import ndtri
-from scipy.stats import binomtest
 
 from rocmax._support import Array, Index
 from rocmax.metrics.curve import Blocks, Curve
+from rocmax.metrics.rates import rate_interval
 from rocmax.metrics.uncertainty import n_independent, tail_share
 
 # What a report is made of: models with their scores, and the test rows.
@@ -76,7 +75,8 @@ class Change:
 class TestData:
     """Test rows: classes, the range of rates, a summary of the columns, segments and changes since training.
 
-    Rows of one of the ``groups`` may depend on each other; None if all rows are independent.
+    Rows of one of the ``groups`` may depend on each other; None if all rows are independent. ``times`` are numbers or
+    dates, None if they are not known.
     """
 
     source: str
@@ -91,6 +91,7 @@ class TestData:
     segments: list[Segment] = field(default_factory=list)
     changes: list[Change] | None = None
     groups: NDArray[Any] | None = None
+    times: NDArray[Any] | None = None
 
     __test__ = False  # not a test class of pytest
 
@@ -453,12 +454,12 @@ def headline(models: list[ReportModel], data: TestData) -> list[tuple[str, bool]
         point = saved_point(model, data)
         of_positive, of_negative = ("", "") if number else (f" rows of class {data.positive_label}", " of class ")
         start = (" and " if number == len(models) - 1 else ", ") if number else ""
-        low, high, _ = rate_interval(model.predicted, data.positive, data)
+        low, high, _ = interval_of(model, data.positive, data)
         parts.append((f"{start}{model.name} finds " if several else "finds ", False))
         parts.append((f"{_round(100 * point['tp'] / data.n_positive)} of 100", True))
         found = f"{math.floor(100 * low)} to {math.ceil(100 * high)}"
         parts.append((f"{of_positive} ({found}) and flags ", False))
-        low, high, _ = rate_interval(model.predicted, ~data.positive, data)
+        low, high, _ = interval_of(model, ~data.positive, data)
         parts.append((f"{_short_percent(point['fp'] / data.n_negative, 3)} %", True))
         flagged = f"{_outward(low, -1)} to {_outward(high, 1)} %"
         parts.append((f"{of_negative}{'' if number else negative_name(data)} ({flagged})", False))
@@ -481,41 +482,9 @@ def negative_name(data: TestData) -> str:
     return data.negative_label or f"not {data.positive_label}"
 
 
-def wilson(count: float, total: float) -> tuple[float, float]:
-    """Return Wilson's 95 % confidence interval of a proportion."""
-    z = float(ndtri(0.975))
-    share, scale = count / total, 1 + z**2 / total
-    center = (share + z**2 / (2 * total)) / scale
-    half = z / scale * np.sqrt(share * (1 - share) / total + z**2 / (4 * total**2))
-    return max(0.0, float(center - half)), min(1.0, float(center + half))
-
-
-def worth_rows(hits: NDArray[np.bool_], groups: NDArray[Any]) -> float:
-    """Return the number of independent rows whose share of hits varies as much as that of these rows.
-
-    It is the number of rows divided by the ratio of the variance of the share over groups and over rows, the design
-    effect, and the number of groups if no or all rows are hits, which say nothing of that variance.
-    """
-    number = np.unique(groups, return_inverse=True)[1]
-    n_groups, share = int(number.max()) + 1, float(hits.mean())
-    if share in (0.0, 1.0) or n_groups < 2:
-        return float(n_groups)
-    deviations = np.bincount(number, hits - share)
-    by_groups = n_groups / (n_groups - 1) * float(deviations @ deviations)
-    return hits.size / max(1.0, by_groups / (hits.size * share * (1 - share)))
-
-
-def rate_interval(predicted: NDArray[np.bool_], rows: NDArray[np.bool_], data: TestData) -> tuple[float, float, float]:
-    """Return the 95 % confidence interval of a rate and the number of independent rows behind it.
-
-    It is exact (Clopper and Pearson) if the rows are independent; with groups, it is approximate.
-    """
-    hits = predicted[rows]
-    if data.groups is not None:
-        size = worth_rows(hits, data.groups[rows])
-        return *wilson(float(hits.mean()) * size, size), size
-    interval = binomtest(int(hits.sum()), hits.size).proportion_ci(0.95, method="exact")
-    return float(interval.low), float(interval.high), float(hits.size)
+def interval_of(model: ReportModel, rows: NDArray[np.bool_], data: TestData) -> tuple[float, float, float]:
+    """Return the 95 % confidence interval of the share of flagged rows, and the number of independent rows of it."""
+    return rate_interval(model.predicted[rows], None if data.groups is None else data.groups[rows])
 
 
 def _short_percent(rate: float, digits: int) -> str:

@@ -13,6 +13,7 @@ from rocmax import metrics
 from rocmax._support import Array
 from rocmax.measures import Measure, find_measure
 from rocmax.metrics.curve import Curve, score_blocks
+from rocmax.metrics.rates import PeriodRates, rates_by_period, wilson, worth_rows
 from rocmax.metrics.uncertainty import compare_measures, estimate_with_delong, holds_enough, interval_notes
 from rocmax.report.page import (
     DASHES,
@@ -24,15 +25,13 @@ from rocmax.report.page import (
     ReportModel,
     TestData,
     headline,
+    interval_of,
     lift_plot,
     negative_name,
     precision_recall_plot,
-    rate_interval,
     roc_plots,
     saved_point,
     sliders,
-    wilson,
-    worth_rows,
 )
 
 N_RESAMPLES = 1000
@@ -73,7 +72,7 @@ def saved_threshold(model: ReportModel, data: TestData) -> list[dict[str, Any]]:
     for limit, required in ((model.min_tpr, True), (model.max_fpr, False)):
         if limit is None:
             continue
-        low, high, size = rate_interval(model.predicted, data.positive if required else ~data.positive, data)
+        low, high, size = interval_of(model, data.positive if required else ~data.positive, data)
         size_text = f"{int(size)} of the class" if data.groups is None else f"groups worth {int(size)} independent rows"
         verdict = _against_limit((low, high), size, size_text, limit, required)
         found.append(
@@ -210,6 +209,35 @@ def _group_plot(model: ReportModel, groups: list[dict[str, Any]]) -> dict[str, A
     return {**axes.frame(), "marks": marks, "guess": guess}
 
 
+def over_time(models: list[ReportModel], data: TestData) -> list[dict[str, Any]]:
+    """Return the rates of each model by period at its saved threshold, with a plot; none without times."""
+    if data.times is None:
+        return []
+    found = []
+    for model in models:
+        periods = rates_by_period(data.times, model.predicted, data.positive, data.groups)
+        limits = [("fpr", "False-positive rate (%)", model.max_fpr), ("tpr", "True-positive rate (%)", model.min_tpr)]
+        plots = [_period_plot(periods, *limit) for limit in limits if limit[2] is not None] or [
+            _period_plot(periods, *limits[0])
+        ]
+        found.append({"name": model.name, "periods": periods, "plots": plots})
+    return found
+
+
+def _period_plot(periods: list[PeriodRates], side: str, title: str, limit: float | None) -> dict[str, Any]:
+    rates = [getattr(period, side) for period in periods]
+    top = max([rate["high"] for rate in rates if rate is not None] + [limit or 0.0])
+    top = min(1.0, 1.1 * top)
+    axes = Axes(title, "Period", title, (0.0, len(periods) + 1.0), (0.0, top), plain_x=True)
+    marks = [
+        [*axes.at(i, rate["rate"]), axes.at(i, rate["low"])[1], axes.at(i, rate["high"])[1]]
+        for i, rate in enumerate(rates, 1)
+        if rate is not None
+    ]
+    line = None if limit is None else [*axes.at(0.0, limit), *axes.at(len(periods) + 1.0, limit)]
+    return {**axes.frame(), "marks": marks, "guess": line}
+
+
 def _rate(predicted: NDArray[np.bool_], rows: NDArray[np.bool_], data: TestData) -> dict[str, float] | None:
     total = int(np.count_nonzero(rows))
     if total == 0:
@@ -259,6 +287,7 @@ def view(models: list[ReportModel], data: TestData) -> dict[str, Any]:
         "tests": tests(models, data),
         "saved_thresholds": [entry for model in models for entry in saved_threshold(model, data)],
         "segments": by_segment(models, data),
+        "over_time": over_time(models, data),
         "numbers": numbers,
     }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from rocmax._docstrings import publish
 from rocmax._support import ParameterError
 from rocmax.data import Reading
+from rocmax.limits import Limits
 from rocmax.tables.columns import Column
 from rocmax.tables.compare import ModelComparison, compare_models
 from rocmax.tables.evaluate import TableEvaluation, evaluate
@@ -19,7 +20,9 @@ from rocmax.tables.model import (
     predict,
     write_predictions,
 )
-from rocmax.tables.options import Columns, Limits, Running
+from rocmax.tables.monitor import MonitorReport, monitor_table
+from rocmax.tables.options import Columns, Running, Watching
+from rocmax.tables.plan import RowPlan, plan
 from rocmax.tables.report import write_report
 
 __all__ = [
@@ -27,21 +30,26 @@ __all__ = [
     "Columns",
     "Limits",
     "ModelComparison",
+    "MonitorReport",
     "ParameterError",
     "PredictionSummary",
     "Reading",
+    "RowPlan",
     "Running",
     "TableEvaluation",
     "TableModel",
+    "Watching",
     "compare_models",
     "evaluate",
     "fit_table",
     "load_model",
+    "monitor_table",
+    "plan",
     "plan_columns",
     "predict",
     "write_predictions",
     "write_report",
 ]
 
-# The home of Reading is rocmax.data.
-publish("rocmax.tables", globals(), [name for name in __all__ if name != "Reading"])
+# The home of Reading is rocmax.data, that of Limits is rocmax.
+publish("rocmax.tables", globals(), [name for name in __all__ if name not in ("Limits", "Reading")])

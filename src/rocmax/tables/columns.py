@@ -9,11 +9,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rocmax._support import Array, Message, Parameter
+from rocmax._support import Array, Index, Message, Parameter
 from rocmax._validation import LARGEST
-from rocmax.data import DataError, TableSource
-from rocmax.data.read import parsed_numbers
+from rocmax.data import DataError
+from rocmax.data.read import TableSource, parsed_numbers
+from rocmax.forward import check_times
 from rocmax.tables.options import Columns
 from rocmax.tables.preprocess import merged_forms
 
@@ -265,7 +267,9 @@ def date_like(texts: Any) -> Any:
     return texts.str.fullmatch(f"(?:{YEAR_LAST}|{YEAR_FIRST})")
 
 
-def find_order(name: str, texts: Any, given: bool | None, source: TableSource) -> tuple[bool | None, list[str]]:
+def find_order(
+    name: str, texts: Any, given: bool | None, source: TableSource | None = None
+) -> tuple[bool | None, list[str]]:
     """Return whether the day comes before the month in a column, decided from all its values, and notes.
 
     It is None if no value has the year at its end, so that the order does not matter.
@@ -378,6 +382,37 @@ def _from_objects(name: str, column: Any) -> Any:
         raise DataError(f"column {name!r} must contain dates; got {column.dropna().iloc[0]!r}") from error
 
 
+def read_times(column: Any, day_first: bool | None, source: TableSource) -> tuple[NDArray[Any], bool | None, list[str]]:
+    """Return the time of each row, a number or a date; the order of dates, and notes.
+
+    Raise DataError for a value that is missing, or that is neither.
+    """
+    name = str(column.name)
+    missing = np.flatnonzero(column.isna())
+    if missing.size:
+        raise DataError(
+            f"{source.name}: column {name!r} must have a time in each row; got {missing.size} of {column.size} rows "
+            f"without one (the first is row {missing[0] + 1} after the header); fill them in or remove these rows"
+        )
+    notes: list[str] = []
+    if column.dtype.kind not in "fM" and isinstance(column.iloc[0], str):
+        found = parsed_column(column, source, False)
+        if found is None:
+            day_first, notes = find_order(name, column, day_first, source)
+        elif found.others:
+            first = next(iter(found.others))
+            raise DataError(f"column {name!r} must have a time in each row; got {_placed(name, first, source)}")
+        else:
+            column = found.numbers
+    if column.dtype.kind == "M" and column.dt.tz is not None:
+        column = column.dt.tz_convert("UTC")
+    times = column if column.dtype.kind == "f" else parse_dates(name, column, day_first, source)
+    try:
+        return check_times(times.to_numpy(), f"column {name!r}"), day_first, notes
+    except ValueError as error:
+        raise DataError(f"{source.name}: {error}") from None
+
+
 def date_features(name: str, dates: Any, reference: Any) -> dict[str, Any]:
     """Return the numbers of a column of dates; the age in days is that at ``reference``, and Monday is weekday 0."""
     of = dates.dt
@@ -394,6 +429,7 @@ def date_features(name: str, dates: Any, reference: Any) -> dict[str, Any]:
 DROPPED = "dropped"
 CARRIED = "carried to the output"
 GROUPED = "rows of one group are never split"
+TIMED = "rows are split forward in time"
 TIMES = "times of day"
 
 
@@ -406,7 +442,8 @@ class Column:
     name : str
         Name.
     kind : str
-        "number", "category", "date", "identifier", "text" (free text), "group", or "not read" for a dropped column.
+        "number", "category", "date", "identifier", "text" (free text), "group", "time", or "not read" for a dropped
+        column.
     missing : int or None
         Number of missing values; None for a column that is not read.
     levels : int or None
@@ -471,13 +508,15 @@ def plan_values(X: Any, source: TableSource, declared: Columns, codes: Sequence[
 def not_read(declared: Columns) -> Iterator[Column]:
     """Yield the columns that are not features."""
     for name in declared.drop:
-        if name != declared.group:
+        if name not in (declared.group, declared.time):
             yield Column(name, "not read", None, None, False, DROPPED)
     for name in declared.id:
-        if name != declared.group:
+        if name not in (declared.group, declared.time):
             yield Column(name, "identifier", None, None, False, CARRIED)
     if declared.group is not None:
         yield Column(declared.group, "group", 0, None, False, GROUPED)
+    if declared.time is not None and declared.time not in declared.date:
+        yield Column(declared.time, "time", 0, None, False, TIMED)
 
 
 def plan_notes(plan: Sequence[Column]) -> list[str]:
@@ -485,7 +524,7 @@ def plan_notes(plan: Sequence[Column]) -> list[str]:
     flags = {"identifier": "text", "text": "text", "date": "date"}
     notes: list[str] = []
     for column in plan:
-        if column.used or column.reason in (DROPPED, CARRIED, GROUPED):
+        if column.used or column.reason in (DROPPED, CARRIED, GROUPED, TIMED):
             continue
         number = column.kind == "identifier" and column.levels is None
         flag = "number" if number else flags.get(column.kind)
@@ -495,6 +534,35 @@ def plan_notes(plan: Sequence[Column]) -> list[str]:
         reason = column.reason.parts if isinstance(column.reason, Message) else (column.reason,)
         notes.append(Message(f"{column.name!r} is left out ({column.kind}): ", *reason, *advice))
     return notes
+
+
+class Dated(NamedTuple):
+    """Column of dates as it was read, and the order of day and month if it is given."""
+
+    values: Any
+    day_first: bool | None
+
+    def times(self) -> tuple[NDArray[Any], Index]:
+        """Return the dates that are known, and their rows; raise DataError if they cannot be read."""
+        rows = np.flatnonzero(self.values.notna())
+        name, known = str(self.values.name), self.values.iloc[rows]
+        order = find_order(name, known, self.day_first)[0] if isinstance(known.iloc[0], str) else self.day_first
+        return check_times(parse_dates(name, known, order).to_numpy()), rows
+
+
+def most_dated(planned: Planned, day_first: bool | None) -> Dated | None:
+    """Return the column of dates with the fewest missing values, of those that differ between rows."""
+    dates = [planned.values[each.name] for each in planned.columns if each.kind == "date" and each.reason != TIMES]
+    varied = [values for values in dates if values.nunique() > 1]
+    return Dated(max(varied, key=lambda values: values.count()), day_first) if varied else None
+
+
+def date_notes(dated: Dated | None, measured: str = "") -> list[str]:
+    """Return a note about a random split of rows that have dates, with what was measured about it."""
+    if dated is None:
+        return []
+    found = f"the split is random, although {dated.values.name!r} has dates, so that results on later rows may be worse"
+    return [Message(f"{found}{measured}; to hold out the latest rows: ", Parameter("time", str(dated.values.name)))]
 
 
 def marked_categories(X: Any, plan: Sequence[Column]) -> list[str]:

@@ -27,14 +27,22 @@ from sklearn.utils.validation import has_fit_parameter
 
 from rocmax._docstrings import publish
 from rocmax._files import append_line, check_not_input, check_output, write_file
-from rocmax._folds import cv_splitter, standard_error
+from rocmax._folds import cv_splitter, has_times, standard_error
 from rocmax._support import Listener, Message, Parameter, ParameterError, holding, need
 from rocmax._threads import using_threads
-from rocmax._validation import check_choice, check_target, one_majority_warning, random_source, warn_if_majority
-from rocmax.data import Reading
+from rocmax._validation import (
+    check_choice,
+    check_range,
+    check_target,
+    one_majority_warning,
+    random_source,
+    warn_if_majority,
+)
+from rocmax.data import DataError, Reading
+from rocmax.forward import Dependence, time_text
 from rocmax.metrics import make_scorer
 from rocmax.metrics.scores import MeasureScorer
-from rocmax.tables.columns import Column
+from rocmax.tables.columns import Column, date_notes
 from rocmax.tables.evaluate import split_notes
 from rocmax.tables.options import (
     HOLDERS,
@@ -42,7 +50,6 @@ from rocmax.tables.options import (
     Limits,
     Running,
     check_limits,
-    check_range,
     check_running,
     check_seed,
     chosen,
@@ -326,6 +333,9 @@ class _Task(NamedTuple):
 
 
 def _splits(y: NDArray[Any], groups: Any, n_splits: int, test_size: float, random_state: Any) -> Iterator[Split]:
+    if has_times(groups):
+        yield from _forward_splits(y, groups, n_splits)
+        return
     seed = random_source(random_state)
     if groups is None:
         yield from StratifiedShuffleSplit(n_splits, test_size=test_size, random_state=seed).split(y, y)
@@ -334,6 +344,38 @@ def _splits(y: NDArray[Any], groups: Any, n_splits: int, test_size: float, rando
         if np.unique(y[train]).size < 2 or np.unique(y[test]).size < 2:
             raise ValueError("each split by groups must have both classes; got one class only (too few groups)")
         yield train, test
+
+
+def _forward_splits(y: NDArray[Any], depends: Dependence, n_splits: int) -> list[Split]:
+    """Return splits that test on consecutive periods of the later half of the rows, and train on what is before."""
+    try:
+        splits = depends.forward(n_splits, 0.5 / n_splits)
+    except ValueError as error:
+        raise DataError(str(error)) from None
+    for number, parts in enumerate(splits, 1):
+        for name, rows in zip(("training", "test"), parts, strict=True):
+            if np.unique(y[rows]).size < 2:
+                got = f"{y[rows].tolist()[0]!r} only, in {rows.size} rows" if rows.size else "no rows"
+                few = Parameter("n_splits"), ", a shorter ", Parameter("gap")
+                start = f"the {name} rows of split {number} of {n_splits} must have both classes; got {got}"
+                raise DataError(Message(f"{start}. Use fewer ", *few, " or more rows"))
+    return splits
+
+
+def _forward_notes(y: NDArray[Any], depends: Dependence, n_splits: int) -> list[str]:
+    """Return notes about splits forward in time: their periods, and how many earlier rows train no model."""
+    splits, times = _forward_splits(y, depends, n_splits), depends.times
+    assert times is not None
+    starts = [times[test].min() for _, test in splits]
+    notes = [
+        f"each split tests on one of {n_splits} periods from {time_text(starts[0])} on, and trains on the rows before; "
+        "periods differ and training rows overlap, so that the p-values are a ranking only"
+    ]
+    dropped = [int((times < start).sum()) - train.size for start, (train, _) in zip(starts, splits, strict=True)]
+    if any(dropped):
+        size = f"{min(dropped):,} to {max(dropped):,} earlier rows of a split are left out"
+        notes.append(f"{size}: their labels were not known when its test rows begin, or their groups are among these")
+    return notes
 
 
 def _run(
@@ -346,7 +388,7 @@ def _run(
     progress: Callable[[int], None] | None,
 ) -> list[tuple[float, float]]:
     """Return the score and the seconds of each task; those whose results are in the store are not run."""
-    groups = None if groups is None else np.asarray(groups)
+    groups = groups if groups is None or has_times(groups) else np.asarray(groups)
     known: dict[str, tuple[float, float]] = {}
     keys: list[str] = []
     if store is not None:
@@ -425,7 +467,7 @@ publish("rocmax", globals(), ("compare",))
 
 @dataclass(frozen=True)
 class ModelComparison:
-    """Result of models on the same random splits of a table.
+    """Result of models on the same splits of a table, which are random or, with times, forward in time.
 
     Attributes
     ----------
@@ -441,6 +483,8 @@ class ModelComparison:
         Plan of the columns, as returned by :func:`plan_columns`.
     title : str
         Measure in words, with its range of rates.
+    time : str or None
+        Column by which the splits go forward in time; None for random splits.
     """
 
     table: Any
@@ -449,6 +493,7 @@ class ModelComparison:
     notes: list[str]
     columns: list[Column] = field(default_factory=list)
     title: str = ""
+    time: str | None = None
 
     def save(self, path: str | Path) -> None:
         """Write the table as csv, with one column for the scores of each split.
@@ -490,10 +535,13 @@ def compare_models(
     random_state: int = 0,
     running: Running | None = None,
 ) -> ModelComparison:
-    """Compare models on the same random splits of a table, each fitted as :func:`fit_table` would fit it.
+    """Compare models on the same splits of a table, each fitted as :func:`fit_table` would fit it.
 
     Every model is tuned on the training rows of each split, in up to ten folds, so a comparison takes about
     ``n_splits`` times as long as single fits. The command ``rocmax compare`` calls this function.
+
+    The splits are random. With the time of each row, ``Columns(time=...)``, they go forward in time: the later half of
+    the rows is divided into ``n_splits`` periods, and each split tests on one of them and trains on the rows before.
 
     Parameters
     ----------
@@ -515,7 +563,7 @@ def compare_models(
     tune : bool, default=True
         Whether to tune each model by cross-validation on its training rows.
     n_splits : int, default=10
-        Number of random splits. Each test set has 30 % of the rows.
+        Number of splits. Each test set has 30 % of the rows; with times, it is one period.
     store : str, Path, default=None
         A file of results, to go on after a stop, as in :func:`rocmax.compare`.
     random_state : int, default=0
@@ -540,9 +588,9 @@ def compare_models(
     """
     columns = chosen(Columns, columns, target=target, positive=positive, group=group)
     given, running = chosen(Limits, limits, max_fpr=max_fpr), chosen(Running, running)
-    refuse("compare_models", given, "confidence", "rate")
+    refuse("compare_models", given, "confidence", "rate", "min_precision", "capacity", "per", "block")
     limits = check_limits(given)
-    check_running(running, "compare_models", "dask")
+    check_running(running, "compare_models", "dask", "refit")
     names = _check(models, n_splits, running.n_jobs, random_state, store, table)
     training = read_training(table, columns, chosen(Reading, reading))
     if running.on_plan is not None:
@@ -551,7 +599,10 @@ def compare_models(
     if models is None:
         names = [*families, "logistic"]
     compared = models is None or ("auto" in names and tune)
-    notes = [*training.notes, *(left_out if compared else ()), *split_notes(n_splits)]
+    notes = [*training.notes, *(left_out if compared else ()), *split_notes(n_splits), *date_notes(training.dated)]
+    depends = training.depends
+    if isinstance(depends, Dependence):
+        notes += _forward_notes(training.target.labels, depends, n_splits)
     for name in names:
         check_table(name, training.kinds)
     for note in notes:
@@ -565,13 +616,13 @@ def compare_models(
             training.target.labels,
             scoring=make_scorer(measure, pos_label=side),
             n_splits=n_splits,
-            groups=training.groups,
+            groups=depends,
             random_state=random_state,
             n_jobs=running.n_jobs,
             store=store,
             progress=None if running.progress is None else _counting(running.progress, len(names) * n_splits),
         )
-    return ModelComparison(found, measure.name, side, notes, training.schema.columns, measure.title)
+    return ModelComparison(found, measure.name, side, notes, training.schema.columns, measure.title, columns.time)
 
 
 def _counting(progress: Listener, total: int) -> Callable[[int], None]:

@@ -8,17 +8,20 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 from rocmax._rounding import window_end
 from rocmax._support import Array, Bools, Caution, Index, Message, Parameter, holding
 from rocmax.data import DataError, Reading
-from rocmax.metrics import partial_auc_score, positive_scores
+from rocmax.metrics import exchangeability_test, partial_auc_score, positive_scores
+from rocmax.metrics.rates import rates_by_period
 from rocmax.metrics.scores import METRICS
 from rocmax.metrics.uncertainty import estimate_with_delong, interval_notes
+from rocmax.tables.columns import read_times
 from rocmax.tables.model import Facts, TableModel, known_levels
 from rocmax.tables.options import HOLDERS, Limits, chosen, window_measure, window_measure_names
-from rocmax.tables.read import Target, group_values, known_target, need_tables, source_notes
+from rocmax.tables.read import Target, Training, group_values, known_target, need_tables, source_notes
 
 # Measures with confidence intervals.
 
@@ -120,6 +123,24 @@ def corner_notes(positive: Bools, scores: Array, limits: Limits, rows: str = "he
         f"the ROC curve of the {rows} does not enter the corner TPR >= {min_tpr:g}, FPR <= {max_fpr:g}, so that its "
         "partial AUC is 0; choose limits that the model can reach"
     ]
+
+
+def limit_notes(limits: Limits, rates: Mapping[str, float], training: Training, model: Any) -> list[str]:
+    """Return notes about what the limits of a fitted model depend on, and about one that is not kept."""
+    notes: list[str] = []
+    share = training.target.is_positive.mean()
+    if not limits.extended and limits.min_tpr > 0 and rates["fpr"] > limits.window[1]:
+        both = Parameter("min_tpr", limits.min_tpr), f" takes a false-positive rate of {rates['fpr']:.3g}, above "
+        end = ", for which the model was trained; the threshold keeps the former"
+        notes.append(Message(*both, Parameter("max_fpr", limits.window[1]), end))
+    if limits.min_precision or (limits.block is not None and limits.block.min_precision):
+        notes.append(f"precision holds for a share of positives of {share:.3g}, as here; with fewer, it is lower")
+    if limits.column is not None:
+        n_values = len(model.thresholds_)
+        notes.append(
+            f"{n_values} values of {limits.column!r} have thresholds of their own; other rows, the highest one"
+        )
+    return notes
 
 
 def duplicate_notes(X: Any, train: Index, test: Index) -> list[str]:
@@ -259,6 +280,50 @@ def _suspects(X: Any, positive: Bools) -> list[str]:
 # Evaluation of a model on labeled rows.
 
 
+class ScoredRows(NamedTuple):
+    """Scores, minus the threshold, of labeled rows, with their groups, if any."""
+
+    scores: Array
+    positive: Bools
+    groups: Any = None
+
+
+def resemblance(limits: Limits, earlier: ScoredRows, later: ScoredRows, seed: int) -> dict[str, Any] | None:
+    """Return whether later rows resemble those that the threshold was chosen on; None without a limit on a rate.
+
+    The "side" is the class that the limit is about; "then" and "now" are the shares of its rows above the threshold.
+    The rows resemble each other unless the p-value of :func:`rocmax.metrics.exchangeability_test` is small.
+    """
+    if not limits.limited:
+        return None
+    of_positives = limits.min_tpr > 0
+    own = [rows.positive == of_positives for rows in (earlier, later)]
+    scores = [rows.scores[side] for rows, side in zip((earlier, later), own, strict=True)]
+    rate = 1 - limits.min_tpr if of_positives else limits.window[1]
+    grouped = earlier.groups is not None and later.groups is not None
+    before, after = ((-values if of_positives else values) for values in scores)
+    groups = (earlier.groups[own[0]], later.groups[own[1]]) if grouped else None
+    p = exchangeability_test(before, after, rate, groups=groups, random_state=seed)
+    then, now = (float((values > 0).mean()) for values in scores)
+    side = "positive" if of_positives else "negative"
+    return {"side": side, "then": then, "now": now, "p_value": p, "resembles": p > RULES.significant}
+
+
+def resemblance_notes(found: dict[str, Any] | None, limits: Limits) -> list[str]:
+    """Return a warning if the test rows do not resemble those that the threshold was chosen on."""
+    if found is None or found["resembles"]:
+        return []
+    rate = "false-positive" if found["side"] == "negative" else "true-positive"
+    promise = "" if limits.confidence is None else f", and the confidence of {limits.confidence:g} is not stated"
+    return [
+        Caution(
+            f"the {rate} rate at the saved threshold moved from {found['then']:.1%} on the calibration rows to "
+            f"{found['now']:.1%} on the later test rows, more than chance explains (p = {found['p_value']:.2g}): the "
+            f"limit holds only if the future resembles the calibration rows{promise}"
+        )
+    ]
+
+
 class ScoredTable(NamedTuple):
     """Scores and decisions of a model on a labeled table."""
 
@@ -269,6 +334,7 @@ class ScoredTable(NamedTuple):
     X: Any
     notes: list[str]
     groups: Any = None
+    times: NDArray[Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -286,8 +352,8 @@ class TableEvaluation:
     measures : dict of str to dict
         For each measure: "value", the limits "low" and "high" of its 95 % confidence interval, and the FPR range.
     threshold : dict
-        Results of the decisions of the model: "tp", "fp", "tpr", "fpr", "precision" and the limits "max_fpr" and
-        "min_tpr".
+        Results of the decisions of the model: "tp", "fp", "tpr", "fpr", "precision", the share of "alerts", and the
+        limits "max_fpr", "min_tpr", "min_precision" and "capacity", as a share of the rows.
     scores : ndarray of shape (n_rows,)
         Score of each row, above zero for the positive class.
     is_positive : ndarray of shape (n_rows,)
@@ -297,6 +363,9 @@ class TableEvaluation:
     groups : int or None
         Number of groups whose rows depend on each other, so that intervals resample groups; None if rows are taken as
         independent: the model has no group column, or the table does not have it.
+    over_time : list of dict or None
+        Rates at the threshold in each period: "name", "rows", "flagged", and "fpr" and "tpr" with the limits "low" and
+        "high" of their 95 % confidence intervals; None if the model has no time column, or the table does not have it.
     """
 
     model: str
@@ -308,10 +377,11 @@ class TableEvaluation:
     is_positive: Bools
     notes: list[str] = field(default_factory=list)
     groups: int | None = None
+    over_time: list[dict[str, Any]] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything except the arrays as plain values, for example for JSON."""
-        names = ("model", "positive", "rows", "measures", "threshold", "notes", "groups")
+        names = ("model", "positive", "rows", "measures", "threshold", "notes", "groups", "over_time")
         return {name: getattr(self, name) for name in names}
 
 
@@ -366,26 +436,28 @@ def score_table(fitted: TableModel, table: Any, target: str | None, reading: Rea
             advice = Message(f"pass the column with the labels of {source.name}: ", Parameter("target", ...))
             raise DataError(advice)
         options["target"] = target
-    group = facts.group
-    if group is not None and group in (source.columns or ()) and group not in options["types"]:
-        options |= {"columns": [*options["columns"], group], "types": {**options["types"], group: "raw"}}
-    else:
-        group = None
+    # Columns that no feature is made of, if the table has them.
+    group, time = (name if name in (source.columns or ()) else None for name in (facts.group, facts.time))
+    extra = {name: "raw" for name in (group, time) if name is not None and name not in options["types"]}
+    if extra:
+        options |= {"columns": [*options["columns"], *extra], "types": {**options["types"], **extra}}
     X, y = source.read(**options)
     groups = None if group is None else group_values(source.name, X[group])
+    order = facts.time_day_first if reading.day_first is None else reading.day_first
+    times = None if time is None else read_times(X[time], order, source)[0]
     levels = known_levels(fitted.model, facts.features)
     X = facts.features_of(X, source, day_first=reading.day_first, levels=levels)
     labels = known_target(y, facts.positive, facts.negative, f"column {target!r}" if target else "the target")
     predicted = fitted.model.predict(X) == facts.positive
     scores = positive_scores(fitted.model, X, pos_label=facts.positive)
-    return ScoredTable(fitted, labels, scores, predicted, X, source_notes(source), groups)
+    return ScoredTable(fitted, labels, scores, predicted, X, source_notes(source), groups, times)
 
 
 def _evaluation(scored: ScoredTable) -> TableEvaluation:
     positive, predicted, facts = scored.target.is_positive, scored.predicted, scored.fitted.facts
-    limits = facts.limits
+    limits = facts.aim
     groups, notes = usable_groups(scored.groups, positive)
-    notes += row_notes(positive, limits, "rows")
+    notes += row_notes(positive, facts.limits, "rows")
     measures, narrow = measured(_measure_names(facts), limits, facts.seed, positive, scored.scores, groups)
     tp, fp = int(np.sum(positive & predicted)), int(np.sum(~positive & predicted))
     n_positive, n_negative = int(positive.sum()), int((~positive).sum())
@@ -397,24 +469,33 @@ def _evaluation(scored: ScoredTable) -> TableEvaluation:
         threshold={
             "max_fpr": facts.max_fpr if facts.max_fpr < 1 else None,
             "min_tpr": facts.min_tpr or None,
+            "min_precision": facts.min_precision or None,
+            "capacity": facts.capacity_share,
             "tp": tp,
             "fp": fp,
             "tpr": tp / n_positive,
             "fpr": fp / n_negative,
             "precision": tp / (tp + fp) if tp + fp else None,
+            "alerts": (tp + fp) / positive.size,
         },
         scores=scored.scores,
         is_positive=positive,
         notes=scored.notes + notes + narrow + corner_notes(positive, scored.scores, limits, "rows"),
         groups=None if groups is None else int(np.unique(groups).size),
+        over_time=None if scored.times is None else over_time(scored.times, predicted, positive, groups),
     )
+
+
+def over_time(times: NDArray[Any], predicted: Bools, positive: Bools, groups: Any) -> list[dict[str, Any]]:
+    """Return the rates in each period as plain values."""
+    return [period.to_dict() for period in rates_by_period(times, predicted, positive, groups)]
 
 
 def _measure_names(facts: Facts) -> list[str]:
     """Return the measures to report, the one of the model first; those of a limit only if there is one."""
     names = [facts.measure, *(name for name in window_measure_names() if name != facts.measure)]
     above = facts.min_tpr > 0
-    if facts.max_fpr == 1.0:
+    if facts.aim.max_fpr == 1.0:
         kept = {"partial_auc"} if above else set()
         names = [name for name in names if "max_fpr" not in METRICS[name].parameters or name in kept]
     return [*names, "fpr_at_tpr"] if above else names

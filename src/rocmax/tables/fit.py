@@ -3,30 +3,40 @@
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 import sklearn
+from scipy.stats import norm
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing
 
 import rocmax
-from rocmax._folds import held_out_split
-from rocmax._support import Array, Bools, Index, Message, Parameter, ParameterError, holding, listening, stage
+from rocmax._folds import FOLD_RULES, folds, held_out_split, some_rows
+from rocmax._support import Array, Bools, Index, Message, Parameter, ParameterError, holding, hushed, listening, stage
 from rocmax._threads import using_threads
-from rocmax._validation import check_choice
+from rocmax._validation import check_choice, check_range, class_scores, positive_index
 from rocmax.data import DataError, Reading
+from rocmax.forward import Dependence, check_gap, time_text
 from rocmax.metrics import positive_scores
-from rocmax.tables.columns import Column
+from rocmax.tables.columns import Column, date_notes
 from rocmax.tables.evaluate import (
+    ScoredRows,
     chance_notes,
     corner_notes,
     duplicate_notes,
     leak_notes,
+    limit_notes,
     measured,
+    over_time,
     perfect_notes,
+    resemblance,
+    resemblance_notes,
     row_notes,
     usable_groups,
 )
@@ -37,19 +47,38 @@ from rocmax.tables.options import (
     Limits,
     Running,
     check_limits,
-    check_range,
     check_running,
     check_seed,
     chosen,
+    trained_for,
+    window_measure,
 )
 from rocmax.tables.read import Training, need_tables, read_training
-from rocmax.tables.tune import MODELS, BestFamily, check_table, families_for, need_package, tuned_model
+from rocmax.tables.tune import (
+    MODELS,
+    BestFamily,
+    check_table,
+    compared_parts,
+    families_for,
+    fitted_again,
+    need_package,
+    tuned_model,
+    tuning_splits,
+    with_choices,
+)
 from rocmax.thresholds import (
     FPRThresholdClassifier,
-    GroupEvidence,
+    LimitThresholdClassifier,
+    Scored,
     TPRThresholdClassifier,
+    check_counts,
+    column_texts,
     fit_calibration,
-    order_statistic,
+    level_of,
+    naming,
+    rows_enough,
+    rows_of_values,
+    rows_per_period,
 )
 
 # Plan of the columns of a table, without a fit.
@@ -116,35 +145,139 @@ class FitSettings:
 
     limits: Limits
     model: str
-    test_size: float
+    # None holds out no more than `HeldOutRules` says.
+    test_size: float | None
     seed: int
     tune: bool = True
+    refit: bool = False
+
+    @property
+    def most_held_out(self) -> float:
+        """Fraction of the rows that is held out, unless fewer are enough."""
+        return HELD_OUT.share if self.test_size is None else self.test_size
+
+    def aimed(self, training: Training) -> FitSettings:
+        """Return the settings with the limits that models are trained for."""
+        return replace(self, limits=trained_for(self.limits, training.target.is_positive))
+
+    def with_share(self, training: Training) -> FitSettings:
+        """Return the settings with a capacity per period as a share of the rows."""
+        limits, period = self.limits, self.limits.period
+        if period is None:
+            return self
+        if training.times is None:
+            raise ParameterError(Message(Parameter("per", period), " requires times: ", Parameter("time", ...)))
+        rows = rows_per_period(training.times, period)
+
+        def share(of: Limits) -> Limits:
+            return of if of.capacity is None or of.capacity < 1 else replace(of, capacity=of.capacity / rows)
+
+        block = None if limits.block is None else share(limits.block)
+        known = replace(share(limits), per=limits.column or (), block=block)
+        if known.capacity is None or known.capacity >= 1:
+            raise ParameterError(
+                Message(
+                    Parameter("capacity", limits.capacity),
+                    f" per {period} must be less than the number of rows per {period}; got {rows:g} rows",
+                )
+            )
+        return replace(self, limits=known)
+
+
+@dataclass(frozen=True)
+class HeldOutRules:
+    """How many rows are held out if no fraction is given: the smaller of a share and of what is enough.
+
+    Attributes
+    ----------
+    share : float
+        The largest fraction of the rows.
+    given_away : float
+        With as many rows of the limited class as are enough, a guarantee gives away at most this share of the limit, on
+        average. Half of it would take four times as many rows: 108,001 negatives instead of 27,117 for 1 % at 95 %.
+    width : float
+        With as many rows of each class as are enough, the 95 % interval of any rate at a threshold is at most so wide,
+        and that of the AUC is narrower.
+    """
+
+    share: float = 0.25
+    given_away: float = 0.1
+    width: float = 0.02
+
+
+HELD_OUT = HeldOutRules()
 
 
 def check_fit(
-    limits: Limits, *, model: str, test_size: float, random_state: int, tune: bool, group: str | None = None
+    limits: Limits,
+    *,
+    model: str,
+    test_size: float | None,
+    random_state: int,
+    tune: bool,
+    group: str | None = None,
+    time: str | None = None,
+    refit: bool = False,
 ) -> FitSettings:
     """Return the settings of a fit; raise ParameterError if they are invalid or incompatible."""
     limits = check_limits(limits)
     check_choice("model", model, MODELS)
-    if limits.confidence is not None:
-        check_range("confidence", limits.confidence, 0.0, 1.0, "a number above 0 and below 1", open_ends=True)
-        if limits.window[1] == 1.0 and limits.min_tpr == 0.0:
-            either = Parameter("max_fpr", ...), " or ", Parameter("min_tpr", ...)
-            raise ParameterError(Message(Parameter("confidence"), " requires a limit: ", *either))
-    check_choice("rate", limits.rate, ("row", "group"))
+    if limits.confidence is not None and not limits.limited:
+        either = Parameter("max_fpr", ...), " or ", Parameter("min_tpr", ...)
+        raise ParameterError(Message(Parameter("confidence"), " requires a limit: ", *either))
+    if limits.column is not None and limits.column == group:
+        raise ParameterError(Message(Parameter("per", group), " must be another column than ", Parameter("group")))
     if limits.rate == "group" and group is None:
         raise ParameterError(Message(Parameter("rate", limits.rate), " requires groups: ", Parameter("group", ...)))
-    check_range("test_size", test_size, 0.05, 0.9, "a number from 0.05 to 0.9")
+    if test_size is not None:
+        check_range("test_size", test_size, 0.05, 0.9, "a number from 0.05 to 0.9")
+        test_size = float(test_size)
+    if refit and (limits.column is not None or limits.block is not None):
+        other = "per" if limits.column is not None else "block"
+        more = " must not be given with ", Parameter(other), ", as the fit to all rows has one threshold"
+        raise ParameterError(Message(Parameter("refit", True), *more))
+    if refit and time is not None:
+        reason = ": no later rows are left for the threshold, and models of earlier rows do not show where it is"
+        raise ParameterError(Message(Parameter("refit", True), " must not be given with ", Parameter("time"), reason))
+    if refit and limits.confidence is not None:
+        raise ParameterError(
+            Message(
+                Parameter("refit", True),
+                " must not be given with ",
+                Parameter("confidence"),
+                ": the guarantee is for a model that has not seen the rows of its threshold, and there are none after "
+                "a fit to all of them; the threshold from cross-fitted scores has no guarantee",
+            )
+        )
     check_seed(random_state)
-    return FitSettings(limits, model, float(test_size), int(random_state), bool(tune))
+    return FitSettings(limits, model, test_size, int(random_state), bool(tune), bool(refit))
+
+
+# Titles of the parts of the rows.
+PART_TITLES = {"train": "training", "calibration": "calibration", "held out": "held-out"}
+
+
+class Parts(NamedTuple):
+    """Rows of a fit: those of training, of the choice of the threshold, and of the test.
+
+    Without times, the threshold is chosen on the test rows. With times, each part is later than the one before.
+    """
+
+    train: Index
+    calibration: Index
+    test: Index
+
+    def by_name(self) -> dict[str, Index]:
+        """Return the parts that differ, by their names in the metadata of a model."""
+        between = {} if self.calibration is self.test else {"calibration": self.calibration}
+        return {"train": self.train, **between, "held out": self.test}
 
 
 class Fitted(NamedTuple):
-    """Fitted model, its held-out rows, the results of tuning and of the choice of a family, and the time in seconds."""
+    """Fitted model, the parts of the rows, the results of tuning and of the choice of a family, and the seconds."""
 
     model: Any
-    test: Index
+    parts: Parts
     tuning: dict[str, Any] | None
     seconds: float
     family: str
@@ -165,7 +298,7 @@ def fit_table(
     reading: Reading | None = None,
     model: str = "auto",
     tune: bool = True,
-    test_size: float = 0.25,
+    test_size: float | None = None,
     random_state: int = 0,
     running: Running | None = None,
 ) -> TableModel:
@@ -175,6 +308,9 @@ def fit_table(
     preprocessing. For linear models, numbers are imputed and standardized, and text is one-hot encoded; for additive
     models, numbers become splines; for trees, numbers and missing values are not changed, and text becomes categories.
     With a limit on one of the rates, the threshold is chosen on the held-out rows.
+
+    With ``Columns(time=...)``, the training rows are the earliest, the held-out rows the latest, and the threshold is
+    chosen on calibration rows between them, so that neither the model nor the threshold has seen the held-out rows.
 
     Parameters
     ----------
@@ -211,8 +347,10 @@ def fit_table(
         - "lightgbm": LightGBM's classifier with its defaults, except for the tuned number of leaves.
     tune : bool, default=True
         Whether to tune the model by cross-validation on its training rows.
-    test_size : float, default=0.25
-        Fraction of the rows that is held out.
+    test_size : float, default=None
+        Fraction of the rows that is held out; with times, half of it for calibration and half for the test. None is a
+        quarter, or less if fewer rows are enough: independent rows with which a guarantee gives away at most a tenth of
+        the limit, and with which intervals of rates are at most 0.02 wide.
     random_state : int, default=0
         Seed of all random draws. It is saved with the model.
     running
@@ -246,37 +384,53 @@ def fit_table(
     limits = chosen(Limits, limits, max_fpr=max_fpr, confidence=confidence)
     reading, running = chosen(Reading, reading), chosen(Running, running)
     settings = check_fit(
-        limits, model=model, test_size=test_size, random_state=random_state, tune=tune, group=columns.group
+        limits,
+        model=model,
+        test_size=test_size,
+        random_state=random_state,
+        tune=tune,
+        group=columns.group,
+        time=columns.time,
+        refit=running.refit,
     )
     need_tables()
     need_package(model)
     check_running(running, "fit_table", "n_jobs")
+    if running.refit and running.dask is not None:
+        raise ParameterError(Message(Parameter("refit", True), " is not possible with ", Parameter("dask")))
     with listening(running.progress), using_threads(running.threads):
         if running.dask is not None:
             from rocmax.tables.on_cluster import fit_on_cluster  # needs dask
 
             return fit_on_cluster(table, settings, columns, reading, running)
-        training = read_training(table, columns, reading)
+        training = read_training(table, columns, reading, settings.limits.column)
         if running.on_plan is not None:
             running.on_plan(training.schema.columns)
-        return fit_training(training, settings, running.tell)
+        found = fit_training(training, settings, running.tell)
+        return refitted(training, settings, found) if settings.refit else found
 
 
 def fit_training(training: Training, settings: FitSettings, tell: Callable[[str], None]) -> TableModel:
     """Fit a model to training data in memory and evaluate it on the held-out rows."""
     check_table(settings.model, training.kinds)
+    given, settings = settings.limits, settings.with_share(training)
     notes = [*training.notes, *_family_notes(training, settings)]
-    train, test = split_rows(training, settings)
-    notes += row_notes(training.target.is_positive[test], settings.limits)
-    notes += duplicate_notes(training.X, train, test)
+    parts = split_rows(training, settings)
+    for name, rows in reversed(list(parts.by_name().items())[1:]):
+        notes += row_notes(training.target.is_positive[rows], settings.limits, f"{PART_TITLES[name]} rows")
+    notes += dropped_notes(training, parts)
+    notes += duplicate_notes(training.X, parts.train, parts.test)
     notes += leak_notes(training.X, training.target.is_positive)
     for note in notes:
         tell(note)
-    fitted = fit_rows(training, settings, (train, test))
+    fitted = fit_rows(training, settings, parts)
     if settings.tune and fitted.tuning is None:
         notes.append("not tuned: one class has too few rows or groups for cross-validation")
         tell(notes[-1])
-    return evaluated(training, settings, fitted, notes, tell)
+    if training.dated is not None:
+        notes += date_notes(training.dated, measured_forward(training, settings.aimed(training), fitted.model))
+        tell(notes[-1])
+    return evaluated(training, replace(settings, limits=given), fitted, notes, tell)
 
 
 def evaluated(
@@ -292,13 +446,20 @@ def evaluated(
     ``classes`` are the sizes of the classes, if the training data are only a sample of the rows.
     """
     stage("evaluating on the held-out rows")
-    limits, model, test = settings.limits, fitted.model, fitted.test
-    scores = positive_scores(model, _safe_indexing(training.X, test), pos_label=training.target.positive)
-    is_positive = training.target.is_positive[test]
-    groups, found = usable_groups(_rows(training.groups, test), is_positive)
-    by_name, narrow = measured([str(limits.measure)], limits, settings.seed, is_positive, scores, groups)
+    limits, model, parts, test = settings.limits, fitted.model, fitted.parts, fitted.parts.test
+    sharing = settings.with_share(training)
+    exact, aim = sharing.limits, sharing.aimed(training).limits
+
+    on_test = _scored(model, training, test)
+    on_calibration = on_test if parts.calibration is test else _scored(model, training, parts.calibration)
+    scores, is_positive = on_test.scores, on_test.positive
+    groups, found = usable_groups(on_test.groups, is_positive)
+    by_name, narrow = measured([str(limits.measure)], aim, settings.seed, is_positive, scores, groups)
     held_out, rates = by_name[str(limits.measure)], rates_at_zero(is_positive, scores)
-    found += narrow + corner_notes(is_positive, scores, limits) + chance_notes(held_out, rates, limits, is_positive)
+    found += narrow + corner_notes(is_positive, scores, aim) + chance_notes(held_out, rates, aim, is_positive)
+    found += limit_notes(exact, rates, training, model)
+    resembling = None if training.times is None else resemblance(aim, on_calibration, on_test, settings.seed)
+    found += resemblance_notes(resembling, limits)
     for note in found + perfect_notes(held_out["value"], training.X, training.target.is_positive):
         notes.append(note)
         tell(note)
@@ -311,16 +472,25 @@ def evaluated(
         min_fpr=limits.window[0],
         max_fpr=limits.window[1],
         min_tpr=limits.min_tpr,
+        min_precision=limits.min_precision,
+        capacity=limits.capacity,
+        capacity_share=exact.capacity,
+        per=list(limits.per),
+        block=None if limits.block is None else limits.block.to_dict(),
         measure=str(limits.measure),
         model=settings.model,
         family=fitted.family,
         families=fitted.families,
         confidence=limits.confidence,
         offset=getattr(model, "threshold_", 0.0),
+        thresholds=getattr(model, "thresholds_", None),
+        binding=getattr(model, "binding_", None),
         violation_bound=None if limits.confidence is None else model.violation_bound_,
         tuning=fitted.tuning,
         seed=settings.seed,
-        rows={"train": sum(classes.values()) - test.size, "held out": int(test.size)},
+        rows={name: int(rows.size) for name, rows in parts.by_name().items()}
+        | ({"train": sum(classes.values()) - test.size} if training.times is None else {}),
+        periods=None if training.times is None else periods_of(training, parts),
         held_out_groups=None if training.groups is None else int(np.unique(training.groups[test]).size),
         classes=classes,
         versions={"rocmax": rocmax.__version__, "scikit-learn": sklearn.__version__, "numpy": np.__version__},
@@ -328,16 +498,59 @@ def evaluated(
         seconds=round(fitted.seconds, 3),
         held_out=held_out,
         at_threshold=rates,
-        calibration=fit_calibration(scores, is_positive),
-        shares=ValueShares(known_levels(model, training.kinds)).add(training.X).to_dict(),
+        over_time=None if training.times is None else over_time(training.times[test], scores > 0, is_positive, groups),
+        resemblance=resembling,
+        calibration=fit_calibration(on_calibration.scores, on_calibration.positive),
+        shares=ValueShares(known_levels(model, training.kinds)).add(training.rows()).to_dict(),
     )
     return TableModel(model, facts, notes=notes, held_out_rows=test)
 
 
-def rates_at_zero(positive: Bools, scores: Array) -> dict[str, float]:
-    """Return the true- and false-positive rates of the rows with a score above zero."""
+def refitted(training: Training, settings: FitSettings, found: TableModel) -> TableModel:
+    """Return the model after a fit to all rows, with a threshold from cross-fitted scores.
+
+    The results on the held-out rows stay those of the model before.
+    """
+    settings = settings.with_share(training)
+    X, labels, positive = training.X, training.target.labels, training.target.is_positive
+    fitted = getattr(found.model, "estimator_", found.model)
+    aim = trained_for(settings.limits, positive)
+
+    def fitted_to(rows: Index) -> Any:
+        splits = tuning_splits(positive[rows], some_rows(training.depends, rows), aim, settings.seed)
+        return fitted_again(fitted, _safe_indexing(X, rows), labels[rows], splits)
+
+    scores = np.empty(positive.size)
+    splits = folds(positive, FOLD_RULES.n_folds(positive.size), settings.seed, training.groups)
+    for number, (train, test) in enumerate(splits):
+        stage("fitting to all rows, in folds", number, len(splits))
+        scores[test] = positive_scores(fitted_to(train), _safe_indexing(X, test), pos_label=training.target.positive)
+    stage("fitting to all rows")
+    rows, offset = np.arange(positive.size), 0.0
+    model = with_threshold(fitted_to(rows), training, settings, rows)
+    if settings.limits.limited:
+        groups = None if training.groups is None else np.unique(training.groups, return_inverse=True)[1]
+        offset = model.choose_on(Scored(scores, positive, None, groups, rows), training.rows(rows)).threshold_
+    facts = replace(
+        found.facts,
+        offset=offset,
+        binding=getattr(model, "binding_", None),
+        rows=found.facts.rows | {"refit": positive.size},
+        calibration=fit_calibration(scores - offset, positive),
+    )
+    return TableModel(model, facts, notes=found.notes)
+
+
+def _scored(model: Any, training: Training, rows: Index) -> ScoredRows:
+    scores = positive_scores(model, training.rows(rows), pos_label=training.target.positive)
+    return ScoredRows(scores, training.target.is_positive[rows], some_rows(training.groups, rows))
+
+
+def rates_at_zero(positive: Bools, scores: Array) -> dict[str, Any]:
+    """Return the rates of the rows with a score above zero; the precision is None if there are none."""
     above = scores > 0
-    return {"tpr": float(above[positive].mean()), "fpr": float(above[~positive].mean())}
+    rates: dict[str, Any] = {"tpr": float(above[positive].mean()), "fpr": float(above[~positive].mean())}
+    return {**rates, "precision": float(positive[above].mean()) if above.any() else None, "alerts": float(above.mean())}
 
 
 def _family_notes(training: Training, settings: FitSettings) -> list[str]:
@@ -348,72 +561,215 @@ def _family_notes(training: Training, settings: FitSettings) -> list[str]:
     return families_for(training.kinds)[1]
 
 
-def fit_rows(training: Training, settings: FitSettings, parts: tuple[Index, Index] | None = None) -> Fitted:
-    """Fit a model on the training rows and choose the threshold on the held-out rows; ``parts`` are these rows."""
+def fit_rows(training: Training, settings: FitSettings, parts: Parts | None = None) -> Fitted:
+    """Fit a model on the training rows and choose the threshold on the calibration rows; ``parts`` are these rows."""
     labels, positive = training.target.labels, training.target.positive
-    train, test = split_rows(training, settings) if parts is None else parts
-    check_enough(training.target.is_positive[test], settings, _rows(training.groups, test))
+    parts = split_rows(training, settings) if parts is None else parts
+    train, chosen_on = parts.train, parts.calibration
+    column = settings.limits.column
+    values = None if column is None else column_texts(training.rows(chosen_on), column)
+    check_enough(training.target.is_positive[chosen_on], settings, some_rows(training.groups, chosen_on), values)
     start = perf_counter()
     tuned = tuned_model(
         settings.model,
         kinds=training.kinds,
-        limits=settings.limits,
+        limits=settings.aimed(training).limits,
         positive=positive,
         tune=settings.tune,
         seed=settings.seed,
     )
-    tuned.fit(_safe_indexing(training.X, train), labels[train], _rows(training.groups, train))
+    tuned.fit(_safe_indexing(training.X, train), labels[train], some_rows(training.depends, train))
     family, families = (tuned.model_, tuned.families_) if isinstance(tuned, BestFamily) else (tuned.model, None)
-    model = with_threshold(tuned.pipeline_, training, settings, test)
-    return Fitted(model, test, tuned.tuning_, perf_counter() - start, family, families)
+    model = with_threshold(tuned.pipeline_, training, settings, chosen_on)
+    return Fitted(model, parts, tuned.tuning_, perf_counter() - start, family, families)
 
 
-def with_threshold(pipeline: Any, training: Training, settings: FitSettings, test: Index) -> Any:
-    """Return a fitted pipeline with a threshold from the held-out rows, if there is a limit on one of the rates."""
+def with_threshold(pipeline: Any, training: Training, settings: FitSettings, rows: Index) -> Any:
+    """Return a fitted pipeline with a threshold from held-out rows, if there is a limit on one of the rates."""
     limits = settings.limits
-    options: dict[str, Any] = {
-        "confidence": limits.confidence,
-        "cv": "prefit",
-        "pos_label": training.target.positive,
-        "rate": limits.rate,
-    }
+    options: dict[str, Any] = {"cv": "prefit", "pos_label": training.target.positive}
     if not limits.limited:
         return pipeline
-    if limits.min_tpr > 0:
-        model: Any = TPRThresholdClassifier(pipeline, limits.min_tpr, **options)
+    if limits.extended:
+        model: Any = LimitThresholdClassifier(pipeline, limits, **options)
+    elif limits.min_tpr > 0:
+        model = TPRThresholdClassifier(
+            pipeline, limits.min_tpr, confidence=limits.confidence, rate=limits.rate, **options
+        )
     else:
-        model = FPRThresholdClassifier(pipeline, limits.window[1], **options)
-    groups = _rows(training.groups, test)
-    return model.fit(_safe_indexing(training.X, test), training.target.labels[test], groups=groups)
+        model = FPRThresholdClassifier(
+            pipeline, limits.window[1], confidence=limits.confidence, rate=limits.rate, **options
+        )
+    groups = some_rows(training.groups, rows)
+    return model.fit(training.rows(rows), training.target.labels[rows], groups=groups)
 
 
-def _rows(groups: Any, rows: Index) -> Any:
-    """Return the groups of some rows; None without groups."""
-    return None if groups is None else groups[rows]
+def check_enough(positive: Bools, settings: FitSettings, groups: Any = None, values: Any = None) -> None:
+    """Raise the error about too few held-out rows or groups for a guarantee, before the expensive fit.
 
-
-def check_enough(positive: Bools, settings: FitSettings, groups: Any = None) -> None:
-    """Raise the error about too few held-out rows or groups for a guarantee, before the expensive fit."""
+    ``values`` are those of the column whose values have thresholds of their own.
+    """
     limits = settings.limits
-    if limits.confidence is None:
-        return
-    delta, floor = 1 - limits.confidence, limits.min_tpr or None
-    max_rate = limits.window[1] if floor is None else 1 - floor
-    side = positive == (floor is not None)
-    if groups is not None:
-        sizes = np.unique(groups[side], return_counts=True)[1]
-        GroupEvidence(sizes, max_rate, delta, limits.rate).check(floor, share="test_size")
-    else:
-        order_statistic(int(side.sum()), max_rate, delta, required_tpr=floor, share="test_size")
+    column = limits.column
+    if not limits.extended and limits.min_tpr > 0:
+        limits = replace(limits, max_fpr=1.0)
+    parts = {"": positive | True} if column is None else rows_of_values(values, column)
+    for value, rows in parts.items():
+        with naming(column, value):
+            check_counts(positive[rows], some_rows(groups, rows), limits, level_of(limits, len(parts)), "test_size")
 
 
-def split_rows(training: Training, settings: FitSettings) -> tuple[Index, Index]:
-    """Return the training rows and the held-out rows; groups are not split."""
+def held_out_share(n_positives: int, n_negatives: int, settings: FitSettings) -> float:
+    """Return the fraction of independent rows to hold out; the rule is for limits on the two rates."""
+    if settings.test_size is not None or settings.limits.extended:
+        return settings.most_held_out
+    positives, negatives = enough_rows(settings.limits)
+    return min(HELD_OUT.share, max(positives / n_positives, negatives / n_negatives))
+
+
+def enough_rows(limits: Limits) -> tuple[int, int]:
+    """Return the numbers of held-out positives and negatives that are enough, by `HeldOutRules`."""
+    # The exact interval at a rate of one half, the widest: 1.96 standard errors on either side, and a row.
+    for_width = math.ceil((float(norm.ppf(0.975)) / HELD_OUT.width) ** 2 + 2 / HELD_OUT.width)
+    delta = 0.05 if limits.confidence is None else 1 - limits.confidence
+    limited = [1 - limits.min_tpr if limits.min_tpr > 0 else 1.0, limits.window[1]]
+    found = [1 if rate == 1.0 else rows_enough(rate, delta, HELD_OUT.given_away) for rate in limited]
+    return max(for_width, found[0]), max(for_width, found[1])
+
+
+def split_rows(training: Training, settings: FitSettings) -> Parts:
+    """Return the parts of the rows; groups are not split. With times, half of those held out are calibration rows."""
     positive = training.target.is_positive
     fewest = int(min(positive.sum(), (~positive).sum()))
     if fewest < 4:
         raise DataError(f"each class must have at least 4 rows; got {fewest} in the smaller class")
+    if training.times is not None:
+        size = round(positive.size * settings.most_held_out / 2)
+        return forward_parts(training, size, size)
     try:
-        return held_out_split(positive, settings.test_size, settings.seed, training.groups)
+        # How much the rows of a group, or of a period, say together is not known before the fit.
+        sides = int(positive.sum()), int((~positive).sum())
+        share = held_out_share(*sides, settings) if training.groups is None else settings.most_held_out
+        train, test = held_out_split(positive, share, settings.seed, training.groups)
     except ValueError as error:
         raise DataError(str(error)) from None
+    return Parts(train, test, test)
+
+
+# Splits forward in time.
+
+
+def forward_parts(training: Training, n_calibration: int, n_test: int) -> Parts:
+    """Return the parts of the rows forward in time, with about so many calibration and test rows, which are the latest.
+
+    The rows of each part are known, a gap later, when the next one begins, and have no group of a later part.
+    """
+    depends, positive, times = training.depends, training.target.is_positive, training.times
+    assert isinstance(depends, Dependence)
+    assert times is not None
+    name, n_times = training.schema.time, np.unique(times).size
+    if n_times < 3:
+        raise DataError(
+            f"column {name!r} must have at least three different times, for training, calibration and test rows; got "
+            f"{n_times}"
+        )
+    parts = Parts(*depends.periods([n_calibration, n_test]))
+    for title, rows in parts.by_name().items():
+        n_positive = int(positive[rows].sum())
+        if not 0 < n_positive < rows.size:
+            when = f" from {time_text(times[rows].min())} to {time_text(times[rows].max())}" if rows.size else ""
+            found: list[str | Parameter] = [
+                f"the {PART_TITLES[title]} rows{when} must have rows of both classes; got {n_positive} positives among "
+                f"{rows.size} rows. Choose another ",
+                Parameter("test_size"),
+            ]
+            found += [" or a shorter ", Parameter("gap")] if training.schema.gap else []
+            raise DataError(Message(*found, "; ".join(["", *dropped_notes(training, parts)])))
+    return parts
+
+
+def periods_of(training: Training, parts: Parts) -> dict[str, Any]:
+    """Return the first and the last time of each part, and the number of rows in no part, as plain values."""
+    times = training.times
+    assert times is not None
+    as_plain = time_text if times.dtype.kind == "M" else float
+    found: dict[str, Any] = {
+        name: {"first": as_plain(times[rows].min()), "last": as_plain(times[rows].max())}
+        for name, rows in parts.by_name().items()
+    }
+    return {**found, "dropped": dropped_rows(training, parts)}
+
+
+def dropped_rows(training: Training, parts: Parts) -> dict[str, int]:
+    """Return how many rows are in no part: with a label that is not known in time, and of a group of a later part."""
+    assert training.times is not None
+    ungrouped = Dependence(None, training.times, check_gap(training.schema.gap))
+    later = np.zeros(training.times.size, dtype=bool)
+    rest, late = ~later, 0
+    for rows in (parts.test, parts.calibration):
+        if rows.size:
+            later[rows] = True
+            before = rest & (training.times < training.times[rows].min())
+            known = np.zeros_like(rest)
+            known[ungrouped.known_before(before, later)] = True
+            late, rest = late + int((before & ~known).sum()), known
+    return {"gap": late, "group": training.times.size - sum(map(len, parts)) - late}
+
+
+def measured_forward(training: Training, settings: FitSettings, model: Any) -> str:
+    """Return how a model with the chosen parameters does on later rows and on random ones, as text.
+
+    Two models are fitted to equally many rows. The text is empty if the dates cannot be read, or a part of a split
+    lacks a class.
+    """
+    assert training.dated is not None
+    try:
+        times, rows = training.dated.times()
+    except DataError:
+        return ""
+    limits = trained_for(settings.limits, training.target.is_positive)
+    some = compared_parts(training.target.is_positive[rows], limits, settings.seed)[0]
+    times, rows = times[some], rows[some]
+    positive, groups = training.target.is_positive[rows], some_rows(training.groups, rows)
+    train, test = Dependence(groups, times).periods([round(rows.size * settings.most_held_out)])
+    try:
+        by_chance = held_out_split(positive, test.size / rows.size, settings.seed, groups)
+    except ValueError:
+        return ""
+    rng = np.random.default_rng(settings.seed)
+    sizes = [min(map(len, both)) for both in zip((train, test), by_chance, strict=True)]
+    splits = {
+        name: [rng.permutation(part)[:size] for part, size in zip(split, sizes, strict=True)]
+        for name, split in (("later", (train, test)), ("random", by_chance))
+    }
+    if any(not 0 < positive[part].sum() < part.size for split in splits.values() for part in split):
+        return ""
+    steps = getattr(model, "estimator_", model).named_steps
+    X, labels = steps["table"].transform(_safe_indexing(training.X, rows)), training.target.labels[rows]
+    found, candidate = {}, with_choices(steps["model"])
+    if hasattr(candidate, "n_models"):
+        candidate.set_params(n_models=1)  # a mean of several ensembles takes as many times as long
+    stage("comparing the random split with one forward in time")
+    for name, (fitted_on, part) in splits.items():
+        with hushed(ConvergenceWarning):  # about a model that is not kept
+            fitted = clone(candidate).fit(X[fitted_on], labels[fitted_on])
+        scores = class_scores(fitted, X[part], positive_index(fitted.classes_, training.target.positive))
+        values = measured([str(limits.measure)], limits, settings.seed, positive[part], scores, groups=None)[0]
+        found[name] = values[str(limits.measure)]
+    texts = [
+        f"{value['value']:.4f} [{value['low']:.4f}, {value['high']:.4f}] on {name} rows"
+        for name, value in found.items()
+    ]
+    return f" (with {sizes[0]:,} training rows, {window_measure(limits).title}: {', '.join(texts)})"
+
+
+def dropped_notes(training: Training, parts: Parts) -> list[str]:
+    """Return a note about the rows that are in no part of a split forward in time."""
+    if training.times is None:
+        return []
+    dropped = dropped_rows(training, parts)
+    reasons = {
+        "gap": "as their labels were not known when the next part begins",
+        "group": "as their groups have later rows among the calibration or the held-out rows",
+    }
+    return [f"{count:,} rows are left out, {reasons[key]}" for key, count in dropped.items() if count]

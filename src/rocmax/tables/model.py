@@ -20,14 +20,14 @@ from rocmax._files import check_not_input, check_output, is_special, output_file
 from rocmax._support import Array, Index, Message, Parameter, ParameterError, holding
 from rocmax._validation import positive_index, towards
 from rocmax.data import DataError, Reading
-from rocmax.data.read import check_columns
+from rocmax.data.read import TableSource, check_columns
 from rocmax.metrics import positive_scores
 from rocmax.model_io import ModelFileError, load_with_facts, save
 from rocmax.tables.columns import MAX_NAMED
 from rocmax.tables.options import HOLDERS, Limits, chosen
 from rocmax.tables.preprocess import MISSING
 from rocmax.tables.read import Schema, need_tables, typed_labels
-from rocmax.thresholds import calibrated
+from rocmax.thresholds import calibrated, decisions
 
 # What a model stores.
 
@@ -43,6 +43,12 @@ class Facts(Schema):
     min_fpr: float = 0.0
     max_fpr: float = 1.0
     min_tpr: float = 0.0
+    min_precision: float = 0.0
+    # As given; and as a share of the rows, with the number of rows per period in the table.
+    capacity: float | None = None
+    capacity_share: float | None = None
+    per: list[str] = field(default_factory=list)
+    block: dict[str, Any] | None = None
     measure: str = "roc_auc"
     model: str
     family: str
@@ -51,24 +57,64 @@ class Facts(Schema):
     # Scores have the threshold of the classifier subtracted.
     threshold: float = 0.0
     offset: float = 0.0
+    thresholds: dict[str, float] | None = None
+    binding: str | dict[str, str] | None = None
     violation_bound: float | None = None
     tuning: dict[str, Any] | None = None
     seed: int = 0
     rows: dict[str, int]
+    periods: dict[str, Any] | None = None
     held_out_groups: int | None = None
     classes: dict[str, int]
     versions: dict[str, str]
     fitted: str
     seconds: float
     held_out: dict[str, Any]
-    at_threshold: dict[str, float]
+    at_threshold: dict[str, Any]
+    over_time: list[dict[str, Any]] | None = None
+    resemblance: dict[str, Any] | None = None
     calibration: dict[str, Any]
     shares: dict[str, Any]
 
     @property
     def limits(self) -> Limits:
-        """What the model was trained for."""
-        return Limits(self.max_fpr, self.confidence, self.min_fpr, self.min_tpr, self.measure, self.rate)
+        """What the model promises."""
+        block = None if self.block is None else Limits(**self.block)
+        names = ("max_fpr", "confidence", "min_fpr", "min_tpr", "measure", "rate", "min_precision", "capacity")
+        return Limits(**{name: getattr(self, name) for name in names}, per=tuple(self.per), block=block)
+
+    def more_limits(self) -> list[str]:
+        """Return the limits other than those on the two rates, in words."""
+        parts = [f"precision >= {100 * self.min_precision:g} %"] if self.min_precision else []
+        if self.capacity:
+            alerts = f"{100 * self.capacity:g} % of rows" if self.capacity < 1 else f"{self.capacity:g}"
+            parts.append(f"alerts <= {alerts}" + (f" per {self.limits.period}" if self.limits.period else ""))
+        column = self.limits.column
+        parts += [f"for each value of {column!r}"] if column else []
+        return [*parts, f"block: {_block_text(self.block)}"] if self.block else parts
+
+    @property
+    def aim(self) -> Limits:
+        """What the model was trained for, with the largest false-positive rate of the measure on the held-out rows."""
+        return replace(self.limits, max_fpr=self.held_out.get("max_fpr", self.max_fpr))
+
+    def read_options(self, model: str, source: TableSource) -> dict[str, Any]:
+        """Return the options of a `Schema`, with the column whose values have thresholds of their own."""
+        options, per = super().read_options(model, source), self.limits.column
+        if per is None or per in options["types"]:
+            return options
+        check_columns(source.name, [per], source.columns or ())
+        return {**options, "columns": [*options["columns"], per], "types": {**options["types"], per: "raw"}}
+
+    def features_of(self, X: Any, source: TableSource | None = None, **options: Any) -> Any:
+        """Return the features of a `Schema`, with the column whose values have thresholds of their own."""
+        found, per = super().features_of(X, source, **options), self.limits.column
+        return found if per is None or per in found else found.assign(**{per: X[per]})
+
+
+def _block_text(block: dict[str, float]) -> str:
+    words = {"max_fpr": "FPR <=", "min_precision": "precision >=", "capacity": "alerts <="}
+    return " and ".join(f"{words[name]} {value:g}" for name, value in block.items())
 
 
 # Missing values and unknown categories of a table, compared with the training table.
@@ -322,6 +368,9 @@ class TableModel:
         facts = self.facts
         limit = "" if facts.max_fpr == 1.0 else f", max_fpr={facts.max_fpr:g}"
         limit += f", min_tpr={facts.min_tpr:g}" if facts.min_tpr else ""
+        limit += f", min_precision={facts.min_precision:g}" if facts.min_precision else ""
+        limit += f", capacity={facts.capacity:g}" if facts.capacity else ""
+        limit += f", per={facts.per!r}" if facts.per else ""
         chosen = "" if facts.family == facts.model else f", family={facts.family!r}"
         return f"TableModel({facts.model!r}{chosen}, positive={facts.positive!r}{limit})"
 
@@ -380,7 +429,7 @@ def load_model(path: str | Path, *, max_bytes: int | None = None) -> TableModel:
 
 BATCH_SIZE = 50_000
 ENDINGS = (".csv", ".parquet")
-OUTPUT_COLUMNS = ("score", "label", "probability")
+OUTPUT_COLUMNS = ("score", "label", "decision", "probability")
 # Characters that start a formula in spreadsheets: OWASP's list for CSV injection, with full-width forms.
 FORMULA_STARTS = tuple("=+-@\t\r\n＝＋－＠")
 NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
@@ -396,6 +445,8 @@ class PredictionSummary:
         Number of rows.
     positive : int
         Number of rows that are classified as positive.
+    blocked : int or None
+        Number of them that are to be blocked; None for a model without a second threshold.
     shares : dict
         Shares of "missing" values and "unknown" categories by column, for columns that have any.
     warnings : list of str
@@ -409,6 +460,7 @@ class PredictionSummary:
     shares: dict[str, Any]
     warnings: list[str]
     notes: list[str] = field(default_factory=list)
+    blocked: int | None = None
 
 
 @holding(HOLDERS)
@@ -440,8 +492,9 @@ def predict(
     Returns
     -------
     pandas.DataFrame
-        The columns to keep, ``score``, above zero for the positive class, ``label``, in the type of the target, and
-        ``probability`` if it is wanted, in the order of the rows. The index of a pandas DataFrame is kept.
+        The columns to keep, ``score``, above zero for the positive class, ``label``, in the type of the target,
+        ``decision`` ("approve", "review" or "block") for a model with a second threshold, and ``probability`` if it is
+        wanted, in the order of the rows. The index of a pandas DataFrame is kept.
 
     Examples
     --------
@@ -544,6 +597,7 @@ class Scoring:
         self._levels = known_levels(fitted.model, fitted.facts.features)
         self._shares = ValueShares(self._levels)
         self._positive = 0
+        self._blocked: int | None = None if fitted.facts.block is None else 0
 
     def _check_kept(self, keep: tuple[str, ...], keep_all: bool) -> list[str]:
         present = self._source.columns
@@ -573,6 +627,10 @@ class Scoring:
             found = {self._name(name): pa.array(columns[name], from_pandas=True) for name in self._kept}
             typed = typed_labels(labels, facts.label_type)
             found |= {"score": pa.array(scores), "label": pa.array(typed)}
+            if self._blocked is not None:
+                decided = decisions(scores, model.block_margin(X))
+                self._blocked += int(np.count_nonzero(decided == "block"))
+                found["decision"] = pa.array(decided)
             if self._proba:
                 found["probability"] = pa.array(calibrated(facts.calibration, scores))
             yield {name: _escaped(column) for name, column in found.items()} if self._escape else found
@@ -585,7 +643,9 @@ class Scoring:
         """Return the summary of the batches that were scored."""
         shares = self._shares
         warnings = shares.warnings(self._fitted.facts.shares)
-        return PredictionSummary(shares.rows, self._positive, shares.to_dict(), warnings, self._source.notes)
+        return PredictionSummary(
+            shares.rows, self._positive, shares.to_dict(), warnings, self._source.notes, self._blocked
+        )
 
 
 def _escaped(column: Any) -> Any:

@@ -7,7 +7,6 @@ import importlib
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import reduce
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -16,10 +15,9 @@ from sklearn.pipeline import Pipeline
 
 from rocmax._support import Index, Message, Parameter, ParameterError, need, stage
 from rocmax.dask import DaskAUCClassifier, DaskPartialAUCClassifier
-from rocmax.dask.cluster import Tasks
 from rocmax.data import DataError, Reading
 from rocmax.tables.evaluate import row_notes
-from rocmax.tables.fit import FitSettings, Fitted, check_enough, evaluated, with_threshold
+from rocmax.tables.fit import FitSettings, Fitted, Parts, check_enough, evaluated, with_threshold
 from rocmax.tables.model import TableModel
 from rocmax.tables.options import Columns, Running
 from rocmax.tables.preprocess import common_levels
@@ -32,17 +30,10 @@ from rocmax.tables.tune import make_preprocessing
 _ENDINGS = (".parquet", ".pq")
 
 
-class _Schema(NamedTuple):
-    """A file, and the kind of each of its columns; None if a column has no values."""
-
-    path: str
-    kinds: dict[str, str | None]
-
-
-def cluster_table(tasks: Tasks, files: Any) -> Any:
+def cluster_table(files: Any) -> Any:
     """Return parquet files as a dask DataFrame.
 
-    Raises DataError if a file does not exist, or if it has other columns than the first one, or other kinds of values.
+    Raises DataError if a file does not exist, or if it has other columns than the first one, or other types.
     """
     need("dask")
     given = files if isinstance(files, list | tuple) else [files]
@@ -51,7 +42,7 @@ def cluster_table(tasks: Tasks, files: Any) -> Any:
     for name in names:
         if not name.endswith(_ENDINGS):
             raise ParameterError(Message(Parameter("dask"), f" requires parquet files; got {name}"))
-    tasks.reduce(_schema, _common, [path for name in names for path in _found(name)])
+    _check_columns([path for name in names for path in _found(name)])
     return importlib.import_module("dask.dataframe").read_parquet(names)
 
 
@@ -69,45 +60,23 @@ def _found(name: str) -> list[str]:
     return [system.unstrip_protocol(each) if "://" in name else each for each in found]
 
 
-def _schema(path: str) -> _Schema:
-    parquet = importlib.import_module("pyarrow.parquet")
-    try:
-        with importlib.import_module("fsspec").open(path, "rb") as file:
-            schema = parquet.read_schema(file)
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path} cannot be read: {type(error).__name__}: {error}") from error
-    return _Schema(path, {field.name: _kind(field.type) for field in schema})
-
-
-def _kind(of: Any) -> str | None:
-    types = importlib.import_module("pyarrow").types
-    if types.is_dictionary(of):
-        return _kind(of.value_type)
-    if types.is_null(of):
-        return None
-    if types.is_integer(of) or types.is_floating(of) or types.is_decimal(of):
-        return "numbers"
-    if types.is_temporal(of):
-        return "dates"
-    return "text" if types.is_string(of) or types.is_large_string(of) or types.is_string_view(of) else str(of)
-
-
-def _common(schemas: list[_Schema]) -> _Schema:
-    return reduce(_pair, schemas)
-
-
-def _pair(first: _Schema, other: _Schema) -> _Schema:
-    """Return the kinds of the columns of two files, or raise an error that names the second one."""
-    lacking = [name for name in first.kinds if name not in other.kinds]
-    extra = [name for name in other.kinds if name not in first.kinds]
-    if lacking or extra:
-        found = f"no column {lacking[0]!r}" if lacking else f"the column {extra[0]!r}"
-        raise DataError(f"{other.path} must have the columns of {first.path}; got {found}")
-    for name, kind in first.kinds.items():
-        got = other.kinds[name]
-        if kind != got and None not in (kind, got):
-            raise DataError(f"column {name!r} of {other.path} must have {kind}, as in {first.path}; got {got}")
-    return _Schema(first.path, {name: kind or other.kinds[name] for name, kind in first.kinds.items()})
+def _check_columns(paths: list[str]) -> None:
+    """Raise DataError if a file has other columns than the first one, or columns of other types."""
+    pa, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
+    first = None
+    for path in paths:
+        try:
+            with importlib.import_module("fsspec").open(path, "rb") as file:
+                schema = parquet.read_schema(file)
+            first = schema if first is None else first
+            if set(schema.names) != set(first.names):
+                other = sorted(set(schema.names) ^ set(first.names))
+                raise DataError(f"{path} must have the columns of {paths[0]}; the difference is {other[:5]}")
+            first = pa.unify_schemas([first, schema], promote_options="permissive")
+        except pa.ArrowTypeError as error:
+            raise DataError(f"{path} must have columns of the types of those of {paths[0]}; {error}") from error
+        except (OSError, pa.ArrowException) as error:
+            raise DataError(f"{path} cannot be read: {type(error).__name__}: {error}") from error
 
 
 # Fit of a linear model to parquet files on the workers of a dask cluster.
@@ -151,7 +120,7 @@ def fit_on_cluster(
         stage("fitting on the cluster")
         pipeline = _fit(client, read, settings, target)
     model = with_threshold(pipeline, training, settings, test)
-    fitted = Fitted(model, test, None, perf_counter() - start, "linear", None)
+    fitted = Fitted(model, Parts(np.arange(test[0]), test, test), None, perf_counter() - start, "linear", None)
     return evaluated(training, settings, fitted, notes, running.tell, read.classes)
 
 
@@ -166,13 +135,12 @@ class _Read(NamedTuple):
 
 def _read(client: Any, files: Any, settings: FitSettings, columns: Columns, reading: Reading) -> _Read:
     """Divide the rows, and fetch samples of training rows and of held-out rows."""
-    tasks = Tasks(client=client)
-    table = cluster_table(tasks, files)
+    table = cluster_table(files)
     skip = bool(reading.skip_unlabeled)
-    counts = _label_counts(tasks, table, columns.target, skip)
+    counts = _label_counts(client, table, columns.target, skip)
     if skip:
         table = table.dropna(subset=[columns.target])
-    train, sample, held = _split(tasks, table, settings, int(counts.sum()))
+    train, sample, held = _split(client, table, settings, int(counts.sum()))
     training = read_training(need("pandas").concat([sample, held], ignore_index=True), columns, reading)
     target, test = training.target, np.arange(len(sample), len(sample) + len(held))
     # Also raises an error for labels that the samples do not have.
@@ -192,8 +160,12 @@ def _check(settings: FitSettings, columns: Columns) -> str:
     if settings.model not in ("auto", "linear"):
         wanted = Parameter("model"), " must be auto or linear with ", Parameter("dask")
         raise ParameterError(Message(*wanted, f"; got {settings.model}"))
-    if columns.group is not None:
-        raise ParameterError(Message(Parameter("group"), " is not possible with ", Parameter("dask")))
+    for name in ("group", "time"):
+        if getattr(columns, name) is not None:
+            raise ParameterError(Message(Parameter(name), " is not possible with ", Parameter("dask")))
+    for name in ("min_precision", "capacity", "per", "block"):
+        if getattr(settings.limits, name):
+            raise ParameterError(Message(Parameter(name), " is not possible with ", Parameter("dask")))
     return columns.target
 
 
@@ -209,6 +181,10 @@ def _client(scheduler: Any) -> Iterator[Any]:
     except (OSError, ValueError) as error:
         raise OSError(f"the scheduler {scheduler} must be reachable; {error}") from error
     with client:
+        try:
+            client.wait_for_workers(1, timeout=60)
+        except TimeoutError as error:
+            raise OSError(f"the scheduler {scheduler} must have workers; got none for 60 s") from error
         yield client
 
 
@@ -218,15 +194,15 @@ def _check_address(scheduler: Any, comm: Any) -> None:
         comm.get_address_host_port(scheduler)
 
 
-def _label_counts(tasks: Tasks, table: Any, target: Any, skip_unlabeled: bool) -> Any:
+def _label_counts(client: Any, table: Any, target: Any, skip_unlabeled: bool) -> Any:
     """Return the number of rows of each label; raise DataError if labels are missing and not to be skipped."""
     if target not in table.columns:
         raise DataError(f"the files have no column {target!r}; their columns are {', '.join(map(repr, table.columns))}")
-    (counts,) = _computed(tasks, table, table[target].value_counts(dropna=False))
+    counts = client.compute(table[target].value_counts(dropna=False), sync=True)
     missing = counts.index.isna()
     if missing.any() and not skip_unlabeled:
         parts = table[[target]].to_delayed()
-        sums = _computed(tasks, table, *(need("dask").delayed(_count_missing)(part) for part in parts))
+        sums = client.gather(client.compute([need("dask").delayed(_count_missing)(part) for part in parts]))
         first = int(np.flatnonzero(sums)[0])
         skip = Parameter("skip_unlabeled", True)
         found = f"partition {first} must have a label in each row of column {target!r}; got {int(sums[first])} missing"
@@ -234,18 +210,13 @@ def _label_counts(tasks: Tasks, table: Any, target: Any, skip_unlabeled: bool) -
     return counts[~missing]
 
 
-def _split(tasks: Tasks, table: Any, settings: FitSettings, n_rows: int) -> tuple[Any, Any, Any]:
+def _split(client: Any, table: Any, settings: FitSettings, n_rows: int) -> tuple[Any, Any, Any]:
     """Return the training rows, a sample of them, and the held-out rows."""
-    share = min(settings.test_size, FETCHED / max(n_rows, 1))
+    share = min(settings.most_held_out, FETCHED / max(n_rows, 1))
     train, held = table.random_split([1 - share, share], random_state=settings.seed)
     rest = max(n_rows * (1 - share), 1.0)
     sample = train.sample(frac=min(1.0, FETCHED / rest), random_state=settings.seed)
-    return train, *_computed(tasks, table, sample, held)
-
-
-def _computed(tasks: Tasks, table: Any, *collections: Any) -> Any:
-    """Return the values of collections; if this fails, raise an error that names the first bad partition."""
-    return tasks.compute(collections, table.to_delayed())
+    return train, *client.gather(client.compute([sample, held]))
 
 
 def _fit(client: Any, read: _Read, settings: FitSettings, target: str) -> Pipeline:
@@ -263,14 +234,14 @@ def _fit(client: Any, read: _Read, settings: FitSettings, target: str) -> Pipeli
         rows.append(arrays.from_delayed(both[0], (np.nan, example.shape[1]), example.dtype))
         labels.append(arrays.from_delayed(both[1], (np.nan,), object))
     X, y = (arrays.concatenate(parts, allow_unknown_chunksizes=True) for parts in (rows, labels))
-    common: dict[str, Any] = {"client": client, "standardize": False}
-    common["pos_label"] = training.target.positive
+    positive = training.target.positive
     limits = settings.limits
     if limits.limited:
-        model: Any = DaskPartialAUCClassifier(*limits.window, min_tpr=limits.min_tpr, **common)
+        model: Any = DaskPartialAUCClassifier(*limits.window, min_tpr=limits.min_tpr, pos_label=positive)
     else:
-        model = DaskAUCClassifier(**common)
-    return Pipeline([("table", table), ("model", model.fit(X, y).to_local())])
+        model = DaskAUCClassifier(pos_label=positive)
+    with client.as_current():
+        return Pipeline([("table", table), ("model", model.fit(X, y, standardize=False).to_local())])
 
 
 def _prepare(number: int, frame: Any, prepared: _Prepared) -> tuple[Any, Any]:

@@ -384,6 +384,12 @@ def to_onnx(model: Any, about: Schema) -> Any:
     the score is NaN and the label is the empty string.
     """
     onnx = _onnx()
+    for name, limit in (
+        ("thresholds_", "for the values of a column"),
+        ("block_threshold_", "for review and for block"),
+    ):
+        if hasattr(model, name):
+            raise ValueError(f"an ONNX graph has one threshold; the model has several, {limit}. Use rocmax predict")
     pipeline = getattr(model, "estimator_", model)
     classifier: Any = pipeline.named_steps["model"] if isinstance(pipeline, Pipeline) else pipeline
     if isinstance(pipeline, Pipeline) and isinstance(classifier, BoostedClassifier):

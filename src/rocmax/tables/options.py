@@ -6,13 +6,17 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from inspect import Parameter as Argument
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from rocmax._support import Listener, Message, Parameter, ParameterError
-from rocmax._validation import check_choice
+from rocmax._support import Bools, Listener, Message, Parameter, ParameterError
+from rocmax._validation import check_choice, check_range
 from rocmax.data import Reading
+from rocmax.forward import check_gap
+from rocmax.limits import Limits as Limits  # exported from here, too
+from rocmax.limits import checked
 from rocmax.measures import Measure, measure_names, pick_measure
 from rocmax.metrics.scores import METRICS
 
@@ -24,6 +28,15 @@ class Columns:
     Parameters
     ----------
     target, positive, group
+    time : str, default=None
+        Column with the time of each row, numbers or dates. Every split is then forward in time: the held-out rows are
+        the latest ones, and folds train on earlier rows than those they are scored on. The model does not use the
+        column. If it is also declared in ``date``, the model uses its month, weekday and hour, but not its year and
+        age, which do not have the same values later.
+    gap : float, timedelta or str, default=None
+        With ``time``, how long it takes until the label of a row is known: a number if the times are numbers, otherwise
+        a time span or text such as "30d", with the unit s, min, h, d or w. Training rows end so long before the
+        held-out ones begin.
     id : str or sequence of str, default=()
         Columns that identify rows: the model does not use them, and predictions are written with them.
     text : str or sequence of str, default=()
@@ -48,6 +61,8 @@ class Columns:
     target: str | None = None
     positive: Any = None
     group: str | None = None
+    time: str | None = None
+    gap: Any = None
     id: str | Sequence[str] = ()
     text: str | Sequence[str] = ()
     number: str | Sequence[str] = ()
@@ -56,56 +71,8 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What a model is trained for: a measure, and limits on the rates that its threshold keeps.
-
-    Parameters
-    ----------
-    max_fpr : float, default=None
-        Limit on the false-positive rate; None or 1 for no limit.
-    confidence : float, default=None
-        Probability with which the limit is kept on new rows, as in :class:`rocmax.FPRThresholdClassifier` or, with
-        ``min_tpr``, in :class:`rocmax.TPRThresholdClassifier`.
-    min_fpr : float, default=0.0
-        Lower end of the window of false-positive rates.
-    min_tpr : float, default=0.0
-        Required true-positive rate; 0 for no limit. The threshold then reaches it, even with a limit on the
-        false-positive rate, in which case the model is fitted to the corner of both.
-    measure : str, default=None
-        Measure to tune for and to report: "roc_auc", "partial_auc", "two_way_partial_auc" (the partial AUC with both
-        limits), "tpr_at_fpr" or "break_even_point". None takes the partial AUC with a limit, and the AUC without.
-    rate : {"row", "group"}, default="row"
-        Which rate a limit is for, if there are groups: that of all rows, or the mean over the groups of the rate in
-        each, as in :class:`rocmax.FPRThresholdClassifier`.
-
-    Examples
-    --------
-    >>> from rocmax.tables import Limits
-    >>> Limits(min_tpr=0.9, max_fpr=0.2, confidence=0.95).measure is None
-    True
-    """
-
-    max_fpr: float | None = None
-    confidence: float | None = None
-    min_fpr: float = 0.0
-    min_tpr: float = 0.0
-    measure: str | None = None
-    rate: str = "row"
-
-    @property
-    def window(self) -> tuple[float, float]:
-        """Range of false-positive rates."""
-        return self.min_fpr, 1.0 if self.max_fpr is None else self.max_fpr
-
-    @property
-    def limited(self) -> bool:
-        """Whether there is a limit on one of the rates."""
-        return self.window != (0.0, 1.0) or self.min_tpr > 0
-
-
-@dataclass(frozen=True)
 class Running:
-    """Where a call runs, and whom it tells what it does.
+    """Where a call runs, whom it tells what it does, and whether it ends with a fit to all rows.
 
     Parameters
     ----------
@@ -119,6 +86,11 @@ class Running:
         Scheduler of a dask cluster, whose workers read the parquet files of :func:`fit_table` and fit a linear model
         without tuning. Only samples of at most 100,000 training rows, for the plan of the columns and the
         preprocessing, and as many held-out rows are fetched.
+    refit : bool, default=False
+        Whether :func:`fit_table` ends with a fit of the chosen model to all rows. Its threshold is chosen on
+        cross-fitted scores: that of each row by a model that has not seen it. The measure and the rates are those of
+        the model before, on the rows that were held out from it. Not with a confidence or times, as no row is then left
+        that the model has not seen, and no later one.
     notify : callable, default=None
         Called with each note as soon as it is known. The notes are in the result, too.
     on_plan : callable, default=None
@@ -139,6 +111,7 @@ class Running:
     threads: int | None = None
     n_jobs: int | None = None
     dask: Any = None
+    refit: bool = False
     notify: Callable[[str], None] | None = None
     on_plan: Callable[[list[Any]], None] | None = None
     progress: Listener | None = None
@@ -149,7 +122,53 @@ class Running:
             self.notify(note)
 
 
-Options = TypeVar("Options", Columns, Limits, Reading, Running)
+@dataclass(frozen=True)
+class Watching:
+    """How the labels of later rows come, and what their columns are, for :func:`monitor_table`.
+
+    Parameters
+    ----------
+    labeled : {"all", "alerts"}, default="all"
+        Which rows get labels, sooner or later: all of them, independently of their score, or flagged ones and, with
+        ``audit``, a sample of the others.
+    audit : float, default=None
+        Probability with which each row that is not flagged is sampled for a label; a floor on the true-positive rate
+        requires it with ``labeled="alerts"``. Without it, an error says how large it must be.
+    power : float, default=0.8
+        Probability with which that audit has to notice, within ten batches, that twice as many positives are missed.
+    threshold : float, default=0.0
+        Rows with a score above it are flagged: 0 for the threshold of the model, or one that was proposed.
+    id : str or sequence of str, default=()
+        Columns that identify rows, which late labels require. () takes the identifiers of the fit.
+    time : str, default=None
+        Column of dates, by whose latest a batch is named.
+    target : str, default=None
+        Column of the labels. None takes the name that it had in the table of the fit.
+    name : str, default=None
+        Name of this batch. None takes its latest date, or its number if there are no dates.
+    review : str or Path, default=None
+        File of csv to write, with the rows of this batch to label: those that are flagged and, with an audit, those
+        that were sampled.
+
+    Examples
+    --------
+    >>> from rocmax.tables import Watching
+    >>> Watching(labeled="alerts", audit=0.02, id="payment").power
+    0.8
+    """
+
+    labeled: str = "all"
+    audit: float | None = None
+    power: float = 0.8
+    threshold: float = 0.0
+    id: str | Sequence[str] = ()
+    time: str | None = None
+    target: str | None = None
+    name: str | None = None
+    review: str | Path | None = None
+
+
+Options = TypeVar("Options", Columns, Limits, Reading, Running, Watching)
 
 # Parameters of the objects that are keywords of the functions, too.
 PLAIN = ("target", "positive", "group", "max_fpr", "confidence")
@@ -159,6 +178,10 @@ HOLDERS = {
     for kind in (Columns, Limits, Reading, Running)
     for field in fields(kind)
     if field.name not in PLAIN
+}
+# The same for the watch of a model, whose limits are those of the fit unless others are given.
+WATCHED = HOLDERS | {
+    each.name: f"{kind.__name__.lower()}={kind.__name__}" for kind in (Limits, Watching) for each in fields(kind)
 }
 
 
@@ -202,6 +225,8 @@ def window_measure(limits: Limits, name: str | None = None) -> Measure:
 # Validation.
 
 
+# In which ways a column with a role may be declared as well.
+SHARED = {"group": ("id", "drop"), "time": ("id", "drop", "date")}
 # With both limits, the two-way partial AUC is the partial AUC.
 TWO_WAY = "two_way_partial_auc"
 MEASURES = (*window_measure_names(), TWO_WAY)
@@ -211,16 +236,24 @@ def check_declared(columns: Columns) -> Columns:
     """Return columns with tuples of names; raise ParameterError if one is declared in two ways."""
     kinds = ("text", "number", "date", "drop", "id")
     found: dict[str, Any] = {kind: names_of(getattr(columns, kind)) for kind in kinds}
-    target, group = columns.target, columns.group
-    owner: dict[str, str] = {} if target is None else {target: "target"}
-    if group is not None:
-        if group == target:
-            raise ParameterError(Message(Parameter("group"), " must be another column than ", Parameter("target")))
-        owner[group] = "group"
+    owner: dict[str, str] = {}
+    for key in ("target", "group", "time"):
+        name = getattr(columns, key)
+        if name in owner:
+            raise ParameterError(Message(Parameter(key), " must be another column than ", Parameter(owner[name])))
+        if name is not None:
+            owner[name] = key
+    if columns.gap is not None:
+        if columns.time is None:
+            raise ParameterError(Message(Parameter("gap"), " requires the time of each row: ", Parameter("time", ...)))
+        try:
+            check_gap(columns.gap)
+        except ValueError as error:
+            raise ParameterError(Message(Parameter("gap"), str(error).removeprefix("gap"))) from None
     for key, names in found.items():
         for name in names:
-            # A group may also be carried to the output or dropped.
-            if owner.get(name, key) != key and (owner[name], key) not in (("group", "id"), ("group", "drop")):
+            # A group or a time may also be carried to the output or dropped, and a time may give the month.
+            if owner.get(name, key) != key and key not in SHARED.get(owner[name], ()):
                 both = Message(Parameter(owner[name]), " and ", Parameter(key))
                 raise ParameterError(Message(*both.parts, f" must be different columns; got {name!r} for both"))
             owner.setdefault(name, key)
@@ -237,23 +270,37 @@ def check_limits(limits: Limits) -> Limits:
 
     The default measure is the partial AUC with a limit, and the AUC without.
     """
-    (min_fpr, max_fpr), min_tpr = limits.window, limits.min_tpr
-    for name, value in (("min_fpr", min_fpr), ("max_fpr", max_fpr)):
-        check_range(name, value, 0.0, 1.0, "a number from 0 to 1")
-    low, limit = Parameter("min_fpr"), Parameter("max_fpr", ...)
-    if not min_fpr < max_fpr:
-        found = f"; got {min_fpr:g} and {max_fpr:g}"
-        raise ParameterError(Message(low, " must be less than ", Parameter("max_fpr"), found))
-    if min_fpr > 0 and max_fpr == 1.0:
-        raise ParameterError(Message(low, " requires a limit: ", limit, f", above {min_fpr:g} and below 1"))
-    check_range("min_tpr", min_tpr, 0.0, math.nextafter(1.0, 0.0), "a number of at least 0 and below 1")
-    measure = _check_measure(limits.measure, max_fpr, min_tpr)
-    return replace(limits, min_fpr=float(min_fpr), max_fpr=float(max_fpr), min_tpr=float(min_tpr), measure=measure)
+    known = checked(limits)
+    if known.block is not None and not known.limited:
+        raise ParameterError(Message(Parameter("block"), " requires a limit for review: ", Parameter("max_fpr", ...)))
+    return replace(known, measure=_check_measure(known))
 
 
-def _check_measure(measure: str | None, max_fpr: float, min_tpr: float) -> str:
+def trained_for(limits: Limits, positive: Bools) -> Limits:
+    """Return limits with the false-positive rate up to which models are trained and measured.
+
+    A capacity and a floor on precision bound the rate by the share of positives: of the rows, at most the capacity can
+    be false alarms, and with a precision ``p``, there are at most ``(1 - p) / p`` of them for each positive. With a
+    floor on the true-positive rate, whose corner of the ROC curve could be out of reach, only ``max_fpr`` counts.
+    """
+    if limits.min_tpr > 0:
+        return limits
+    n_positive = int(np.count_nonzero(positive))
+    n_negative = positive.size - n_positive
+    bounds = [limits.window[1]]
+    if limits.capacity is not None:
+        bounds.append(limits.capacity * positive.size / n_negative)
+    if limits.min_precision > 0:
+        bounds.append((1 / limits.min_precision - 1) * n_positive / n_negative)
+    # Up to a single negative, there is nothing to compare.
+    least = 2 * limits.min_fpr or min(1.0, 5 / n_negative)
+    return limits if len(bounds) == 1 else replace(limits, max_fpr=min(1.0, max(min(bounds), least)))
+
+
+def _check_measure(limits: Limits) -> str:
+    measure, (_, max_fpr), min_tpr = limits.measure, limits.window, limits.min_tpr
     if measure is None:
-        return "roc_auc" if max_fpr == 1.0 and min_tpr == 0.0 else "partial_auc"
+        return "partial_auc" if limits.limited else "roc_auc"
     name = measure.removesuffix("_score") if isinstance(measure, str) else measure
     check_choice("measure", name, MEASURES)
     named, limit = Parameter("measure", name), Parameter("max_fpr", ...)
@@ -264,12 +311,21 @@ def _check_measure(measure: str | None, max_fpr: float, min_tpr: float) -> str:
     return "partial_auc" if name == TWO_WAY else name
 
 
-def check_running(running: Running, function: str, other: str) -> None:
-    """Raise ParameterError for an invalid number of threads, or if ``other``, which a function does not use, is set."""
+def check_running(running: Running, function: str, *others: str) -> None:
+    """Raise ParameterError for an invalid number of threads, or if ``others``, which are not used, are set."""
     if running.threads is not None:
         needed = "a positive integer, or None to follow the size of the table"
         check_range("threads", running.threads, 1, math.inf, needed, integer=True)
-    refuse(function, running, other)
+    refuse(function, running, *others)
+
+
+def check_watching(watching: Watching) -> None:
+    """Raise ParameterError for a way of labeling that is not known, or a number that is none."""
+    check_choice("labeled", watching.labeled, ("all", "alerts"))
+    if watching.audit is not None:
+        check_range("audit", watching.audit, 0.0, 1.0, "a probability above 0 and at most 1")
+    check_range("power", watching.power, 0.0, 1.0, "a probability above 0 and below 1", open_ends=True)
+    check_range("threshold", watching.threshold, -math.inf, math.inf, "a number", open_ends=True)
 
 
 def refuse(function: str, options: Columns | Limits | Running, *names: str) -> None:
@@ -286,14 +342,3 @@ def check_seed(random_state: Any) -> None:
     """Raise ParameterError if a seed is not an integer that NumPy and scikit-learn accept."""
     needed = "an integer from 0 to 2**32 - 1, which is saved with the model"
     check_range("random_state", random_state, 0, 2**32 - 1, needed, integer=True)
-
-
-def check_range(
-    name: str, value: Any, low: float, high: float, needed: str, *, open_ends: bool = False, integer: bool = False
-) -> None:
-    """Raise ParameterError if a value is not a number, or integer, between two others."""
-    kinds = (int, np.integer) if integer else (int, float, np.integer, np.floating)
-    number = isinstance(value, kinds) and not isinstance(value, bool)
-    if not number or not (low < value < high if open_ends else low <= value <= high):
-        got = f"{value:g}" if number and not integer else repr(value)
-        raise ParameterError(Message(Parameter(name), f" must be {needed}; got {got}"))

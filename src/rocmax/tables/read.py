@@ -8,20 +8,26 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
 
+from rocmax._folds import Groups
 from rocmax._support import Message, Parameter, ParameterError, need
-from rocmax.data import DataError, Reading, TableSource
-from rocmax.data.read import check_columns
+from rocmax.data import DataError, Reading
+from rocmax.data.read import TableSource, check_columns
+from rocmax.forward import Dependence, check_gap, gap_value
 from rocmax.tables.columns import (
     Column,
+    Dated,
     check_sizes,
     date_features,
     find_order,
     marked_categories,
+    most_dated,
     not_read,
     parse_dates,
     plan_notes,
     plan_values,
+    read_times,
 )
 from rocmax.tables.options import Columns, check_declared, names_of
 from rocmax.tables.preprocess import known_forms
@@ -95,14 +101,9 @@ def label_kind(values: NDArray[Any]) -> str:
 
 def typed_labels(labels: NDArray[Any], kind: str) -> NDArray[Any]:
     """Return labels, given as text, in the type of the target."""
-    texts = labels.tolist()
-    if kind == "integer":
-        return np.array([int(text) for text in texts])
-    if kind == "number":
-        return np.array([float(text) for text in texts])
-    if kind == "boolean":
-        return np.array([text == "True" for text in texts])
-    return np.array([str(text) for text in texts], dtype=object)
+    convert: Any = {"integer": int, "number": float, "boolean": "True".__eq__}.get(kind)  # None for text
+    found = [str(text) if convert is None else convert(text) for text in labels.tolist()]
+    return np.array(found, dtype=object if convert is None else None)
 
 
 def same_label(first: str, second: str) -> bool:
@@ -175,7 +176,8 @@ class Schema:
 
     ``features`` is the kind of each feature, or None for a sparse matrix; ``columns`` is the plan of the columns.
     ``parsed`` are columns of numbers that are read as text, ``ids`` columns that are carried to the output, ``reading``
-    how values are written, and ``group`` the column of the groups.
+    how values are written, ``group`` the column of the groups, and ``time`` that of the times, with the
+    order of day and month in it, if that matters, and the ``gap``.
     """
 
     target: str | None = None
@@ -191,6 +193,9 @@ class Schema:
     dates: dict[str, DateColumn] = field(default_factory=dict)
     ids: list[str] = field(default_factory=list)
     group: str | None = None
+    time: str | None = None
+    time_day_first: bool | None = None
+    gap: float | str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values, for JSON."""
@@ -282,6 +287,21 @@ class Training:
     schema: Schema
     groups: NDArray[Any] | None = None
     notes: list[str] = field(default_factory=list)
+    times: NDArray[Any] | None = None
+    # A column of dates, if the rows are not split by time.
+    dated: Dated | None = None
+    # A column that is no feature, whose values have thresholds of their own.
+    per: Any = None
+
+    def rows(self, rows: Any = None) -> Any:
+        """Return the features of some rows, or of all, with the column whose values have thresholds of their own."""
+        X = self.X if self.per is None else self.X.assign(**{self.per.name: self.per.to_numpy()})
+        return X if rows is None else _safe_indexing(X, rows)
+
+    @property
+    def depends(self) -> Groups:
+        """What splits of the rows respect: the groups, with the times and the gap if there are times."""
+        return self.groups if self.times is None else Dependence(self.groups, self.times, check_gap(self.schema.gap))
 
     @property
     def kinds(self) -> dict[str, str] | None:
@@ -290,9 +310,10 @@ class Training:
 
 
 def _training(X: Any, y: Any, source: TableSource, declared: Columns, reading: Reading, **known: Any) -> Training:
-    """Return the training data; ``known`` are the groups, notes, and fields of the schema."""
+    """Return the training data; ``known`` are the groups, times, dates, notes, and fields of the schema."""
     target = make_target(y, declared.positive, f"column {declared.target!r}" if declared.target else "the target")
-    text, groups, notes = source.reading, known.pop("groups", None), known.pop("notes", [])
+    text, notes = source.reading, known.pop("notes", [])
+    rows = {name: known.pop(name) for name in ("groups", "times", "per", "dated") if name in known}
     stored = Reading(
         delimiter=text.delimiter,
         decimal=text.decimal,
@@ -311,9 +332,11 @@ def _training(X: Any, y: Any, source: TableSource, declared: Columns, reading: R
         reading=stored,
         ids=list(declared.id),
         group=declared.group,
+        time=declared.time,
+        gap=declared.gap if declared.gap is None or isinstance(declared.gap, str) else gap_value(declared.gap),
         **known,
     )
-    return Training(X, target, schema, groups, [*source_notes(source), *notes])
+    return Training(X, target, schema, notes=[*source_notes(source), *notes], **rows)
 
 
 def need_tables() -> None:
@@ -322,32 +345,40 @@ def need_tables() -> None:
         need(package)
 
 
-def read_training(table: Any, columns: Columns, reading: Reading | None = None) -> Training:
-    """Read features, labels and groups, with the plan of the columns and notes."""
+def read_training(table: Any, columns: Columns, reading: Reading | None = None, per: str | None = None) -> Training:
+    """Read features, labels and groups, with the plan of the columns and notes.
+
+    ``per`` is a column whose values have thresholds of their own.
+    """
     reading = reading or Reading()
     declared = check_declared(columns)
-    target, group = declared.target, declared.group
+    target, group, time = declared.target, declared.group, declared.time
     source = TableSource(table, reading)
     named = [*declared.text, *declared.number, *declared.date, *declared.drop, *declared.id]
-    named += [] if group is None else [group]
+    named += [name for name in (group, time, per) if name is not None]
     if source.columns is None:
         if named:
             raise DataError(
-                f"{source.name} is an svmlight file, which has no column names to drop, declare or group by"
+                f"{source.name} is an svmlight file, which has no column names to drop, declare, group or order by"
             )
         return _read_sparse(source, declared, reading)
     if target is None:
         names = ", ".join(map(repr, source.columns[:20]))
         raise DataError(Message("pass the column with the labels: ", Parameter("target", ...), f", one of {names}"))
     check_columns(source.name, [target, *named], source.columns)
-    grouped = [] if group is None else [group]
-    unwanted = {target, *declared.drop, *declared.id, *grouped}
+    roles = [name for name in (group, time) if name is not None and name not in declared.date]
+    unwanted = {target, *declared.drop, *declared.id, *roles}
     features = [name for name in source.columns if name not in unwanted]
     codes = source.zero_led([name for name in features if name not in named])
     types: dict[str, Any] = {**dict.fromkeys([*declared.text, *codes], "text"), **dict.fromkeys(declared.date, "date")}
-    X, y = source.read(target=target, columns=features + grouped, types=types)
+    if per == target:
+        raise ParameterError(Message(Parameter("per", per), " must be another column than ", Parameter("target")))
+    roles += [per] if per is not None and per not in [*features, *roles] else []
+    X, y = source.read(target=target, columns=features + roles, types=types)
+    none: tuple[None, None, list[str]] = (None, None, [])
+    times, order, time_notes = none if time is None else _times(X[time], declared, reading.day_first, source)
     planned = plan_values(X[features], source, declared, codes)
-    frame, kinds, dates, date_notes = _features(planned.values, planned.columns, reading.day_first, source)
+    frame, kinds, dates, date_notes = _features(planned.values, planned.columns, reading.day_first, source, time)
     if not kinds:
         raise DataError(f"{source.name} has no usable column: {', '.join(map(repr, features)) or 'all are dropped'}")
     check_sizes(frame, source)
@@ -358,12 +389,32 @@ def read_training(table: Any, columns: Columns, reading: Reading | None = None) 
         declared,
         reading,
         groups=None if group is None else group_values(source.name, X[group]),
-        notes=[*plan_notes(planned.columns), *date_notes, *marked_categories(frame, planned.columns)],
+        times=times,
+        per=None if per is None or per in kinds else X[per],
+        time_day_first=order,
+        dated=None if time is not None else most_dated(planned, reading.day_first),
+        notes=[
+            *plan_notes(planned.columns),
+            *dict.fromkeys([*date_notes, *time_notes]),
+            *marked_categories(frame, planned.columns),
+        ],
         features=kinds,
         columns=[*planned.columns, *not_read(declared)],
         parsed=[name for name in planned.parsed if name in kinds],
         dates=dates,
     )
+
+
+def _times(
+    column: Any, declared: Columns, day_first: bool | None, source: TableSource
+) -> tuple[NDArray[Any], bool | None, list[str]]:
+    """Return the times of the rows, the order of dates, and notes; raise ParameterError for a gap of another kind."""
+    found = read_times(column, day_first, source)
+    try:
+        Dependence(None, found[0], check_gap(declared.gap))
+    except ValueError as error:
+        raise ParameterError(Message(Parameter("gap"), str(error).removeprefix("gap"))) from None
+    return found
 
 
 def source_notes(source: TableSource) -> list[str]:
@@ -378,7 +429,7 @@ def _read_sparse(source: TableSource, columns: Columns, reading: Reading) -> Tra
 
 
 def _features(
-    values: Mapping[str, Any], plan: Sequence[Column], day_first: bool | None, source: TableSource
+    values: Mapping[str, Any], plan: Sequence[Column], day_first: bool | None, source: TableSource, time: str | None
 ) -> tuple[Any, dict[str, str], dict[str, DateColumn], list[str]]:
     """Return the frame of the features, their kinds, how to read the columns of dates, and notes about these."""
     import pandas as pd
@@ -394,7 +445,8 @@ def _features(
             found[column.name] = values[column.name]
             kinds[column.name] = "number" if column.kind == "number" else "text"
             continue
-        parts, dates[column.name], said = _date_parts(column.name, values[column.name], day_first, source)
+        steady = column.name == time
+        parts, dates[column.name], said = _date_parts(column.name, values[column.name], day_first, source, steady)
         notes += said
         taken = [name for name in parts if name in values]
         if taken:
@@ -405,9 +457,12 @@ def _features(
 
 
 def _date_parts(
-    name: str, column: Any, day_first: bool | None, source: TableSource
+    name: str, column: Any, day_first: bool | None, source: TableSource, steady: bool
 ) -> tuple[dict[str, Any], DateColumn, list[str]]:
-    """Return the features of a column of dates that are not constant, how to compute them again, and notes."""
+    """Return the features of a column of dates that are not constant, how to compute them again, and notes.
+
+    Those of a column that orders the rows are ``steady``: without the year and the age, which are always new later.
+    """
     known = column.dropna()
     is_text = column.dtype.kind != "M" and len(known) and isinstance(known.iloc[0], str)
     first, notes = find_order(name, known, day_first, source) if is_text else (day_first, [])
@@ -416,7 +471,9 @@ def _date_parts(
     parts = {
         key: part
         for key, part in date_features(name, dates, reference).items()
-        if not np.all(np.isnan(part)) and np.nanmin(part) < np.nanmax(part)
+        if not np.all(np.isnan(part))
+        and np.nanmin(part) < np.nanmax(part)
+        and not (steady and key.endswith((" year", " age in days")))
     }
     return parts, DateColumn(first, str(reference), list(parts)), notes
 

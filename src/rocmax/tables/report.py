@@ -94,7 +94,7 @@ def write_report(
             Path(table).name if isinstance(table, str | Path) else "the table",
             first.target.is_positive,
             first.target.positive,
-            (facts.min_fpr, facts.max_fpr),
+            facts.aim.window,
             _columns(first),
             facts.seed,
             negative_label=facts.negative,
@@ -103,6 +103,7 @@ def write_report(
             segments=[] if segment is None else segments_of(first.X, segment),
             changes=_changes(first),
             groups=usable_groups(first.groups, first.target.is_positive)[0],
+            times=first.times,
         ),
     )
     write_file(out, page.encode())
@@ -128,10 +129,10 @@ def _model(entry: ScoredTable, name: str) -> ReportModel:
         ("model", about.model if about.model == entry.fitted.family else f"auto: {entry.fitted.family}"),
         *([("families", family_text(about.families))] if about.families else []),
         ("measure", about.measure),
-        ("rows", f"{about.rows['train']} to train, {about.rows['held out']} held out"),
+        ("rows", f"{about.rows['train']} to train, {about.rows['held out']} held out" + _refit_text(about)),
         ("tuning", tuning_text(about.tuning)),
         ("limit", _limit_text(about)),
-        ("confidence", "none" if about.confidence is None else f"{about.confidence:g}"),
+        ("confidence", _confidence_text(about)),
         ("seed", str(about.seed)),
         *((package, version) for package, version in about.versions.items()),
     ]
@@ -151,10 +152,26 @@ def _model(entry: ScoredTable, name: str) -> ReportModel:
     )
 
 
+def _refit_text(about: Facts) -> str:
+    return f", then fitted to all {about.rows['refit']}" if "refit" in about.rows else ""
+
+
 def _limit_text(about: Facts) -> str:
     limits = [f"TPR >= {100 * about.min_tpr:g} %"] if about.min_tpr else []
     limits += [f"FPR <= {100 * about.max_fpr:g} %"] if about.max_fpr < 1 else []
-    return ", ".join(limits) or "none"
+    return ", ".join([*limits, *about.more_limits()]) or "none"
+
+
+def _confidence_text(about: Facts) -> str:
+    if about.confidence is None:
+        return "none"
+    found = about.resemblance
+    if found is None or found["resembles"]:
+        return f"{about.confidence:g}"
+    return (
+        f"{about.confidence:g} for rows like the calibration rows; the later test rows of the fit differ from them "
+        f"(rate {found['then']:.1%}, then {found['now']:.1%}, p = {found['p_value']:.2g})"
+    )
 
 
 def segments_of(X: Any, column: str) -> list[Segment]:
@@ -209,7 +226,7 @@ def _contributions(pipeline: Any, entry: ScoredTable, directed: bool) -> list[Fe
     sign = 1 if positive_index(pipeline.classes_, entry.target.positive) == 1 else -1
     scores, first = pipeline.decision_function(X), np.zeros(len(X), dtype=np.intp)
     kinds, found = entry.fitted.facts.features or {}, []
-    for name in X.columns:
+    for name in kinds:
         without = X.assign(**{name: X[name].iloc[first].to_numpy()})
         part = sign * (scores - pipeline.decision_function(without))
         direction = _direction(X[name].to_numpy(dtype=np.float64), part) if directed and kinds[name] == "number" else 0

@@ -18,9 +18,17 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.svm import LinearSVC
-from sklearn.utils import _safe_indexing
 
-from rocmax._folds import FOLD_RULES, folds, most_folds, search_folds, standard_error
+from rocmax._folds import (
+    FOLD_RULES,
+    Groups,
+    folds,
+    has_times,
+    most_folds,
+    search_folds,
+    some_rows,
+    standard_error,
+)
 from rocmax._support import Array, Bools, Index, hushed, need, part, stage
 from rocmax._validation import class_scores
 from rocmax.boosted.classifier import BoostedClassifier
@@ -170,7 +178,7 @@ def compare_families(
     candidates: Mapping[str, Any],
     X: Any,
     y: NDArray[Any],
-    groups: NDArray[Any] | None,
+    groups: Groups,
     parts: Sequence[Index] | None = None,
 ) -> dict[str, Any]:
     """Tune each family in the same cross-validation folds; choose the one with the best scores on the held-out rows.
@@ -234,11 +242,6 @@ def still_in(scores: Mapping[str, Array], before: Mapping[str, Array]) -> list[s
             shrinks = lead.mean() > before[flexible].mean() - before[simple].mean()
             out |= set() if shrinks else {flexible}
     return [name for name in names if name not in out]
-
-
-def some_rows(values: Any, rows: Index) -> Any:
-    """Return some rows, without a copy if they are all; None for None."""
-    return values if values is None or rows.size == values.shape[0] else _safe_indexing(values, rows)
 
 
 def family_table(scores: Mapping[str, Any], seconds: Mapping[str, float]) -> list[dict[str, Any]]:
@@ -311,7 +314,7 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
         self.tune = tune
         self.seed = seed
 
-    def fit(self, X: Any, y: NDArray[Any], groups: NDArray[Any] | None = None) -> TunedPipeline:
+    def fit(self, X: Any, y: NDArray[Any], groups: Groups = None) -> TunedPipeline:
         """Tune and fit; groups are not split between folds."""
         splits = self._splits(y, groups) if self.tune else []
         classifier = make_classifier(self.model, self.limits, self.positive, self.seed, splits, self.kinds)
@@ -335,7 +338,7 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
         self.classes_ = self.pipeline_.classes_
         return self
 
-    def held_out_scores(self, X: Any, y: NDArray[Any], groups: NDArray[Any] | None) -> list[float]:
+    def held_out_scores(self, X: Any, y: NDArray[Any], groups: Groups) -> list[float]:
         """Return the score of the chosen parameters on the held-out rows of each fold of :func:`tuning_splits`.
 
         The rows, labels and groups are those of the fit.
@@ -343,7 +346,7 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
         if self._fold_scores is not None:
             return self._fold_scores
         rows, classifier = self.pipeline_.named_steps["table"].transform(X), self.pipeline_.named_steps["model"]
-        fixed = clone(classifier).set_params(**boosted_parameters(classifier))
+        fixed = with_choices(classifier)
         scoring, found = self._scorer(), []
         splits = tuning_splits(y == self.positive, groups, self.limits, self.seed)
         for number, (train, test) in enumerate(splits, 1):
@@ -352,7 +355,7 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
             stage(f"scoring {self.model}: fold {number} of {len(splits)}", number, len(splits))
         return found
 
-    def _splits(self, y: NDArray[Any], groups: NDArray[Any] | None) -> list[Split]:
+    def _splits(self, y: NDArray[Any], groups: Groups) -> list[Split]:
         if self.model == "boosted":
             return boosted_splits(y == self.positive, groups, self.seed)
         return tuning_splits(y == self.positive, groups, self.limits, self.seed)
@@ -383,7 +386,7 @@ class BestFamily(TunedPipeline):
     :func:`compare_families`, None if the families were not compared.
     """
 
-    def fit(self, X: Any, y: NDArray[Any], groups: NDArray[Any] | None = None) -> BestFamily:
+    def fit(self, X: Any, y: NDArray[Any], groups: Groups = None) -> BestFamily:
         """Compare the families and fit the chosen one; groups are not split between folds."""
         chosen = self._named("linear")
         self.families_: dict[str, Any] | None = None
@@ -425,24 +428,25 @@ def _counted(scorer: Callable[..., float], text: str, total: int) -> Callable[..
     return score
 
 
-def tuning_splits(positive: Bools, groups: NDArray[Any] | None, limits: Limits, seed: int) -> list[Split]:
+def tuning_splits(positive: Bools, groups: Groups, limits: Limits, seed: int) -> list[Split]:
     """Return cross-validation folds of the training rows: 5 folds, repeated twice, for few rows, and 3 for many.
 
-    Groups are not split between folds. The training part of a fold is a random subsample if it has more rows of a class
-    than `TuningRules` allows. Folds without both classes are removed, so the list may be empty.
+    Groups are not split between folds; with times, the folds go forward, and are not repeated. The training part of a
+    fold is a random subsample if it has more rows of a class than `TuningRules` allows. Folds without both classes are
+    removed, so the list may be empty.
     """
     if most_folds(positive, groups) < 2:
         return []
     n_folds = FOLD_RULES.n_folds(positive.size)
     most = _most_rows(RULES.max_rows, RULES.max_in_window, limits)
     rng, found = np.random.default_rng(seed), []
-    for repeat in range(2 if positive.size <= FOLD_RULES.twice else 1):
+    for repeat in range(2 if positive.size <= FOLD_RULES.twice and not has_times(groups) else 1):
         for train, test in folds(positive, n_folds, (seed + repeat) % 2**32, groups):
             found.append((_at_most(most, train, positive, rng), test))
     return _with_both_classes(found, positive)
 
 
-def boosted_splits(positive: Bools, groups: NDArray[Any] | None, seed: int) -> list[Split]:
+def boosted_splits(positive: Bools, groups: Groups, seed: int) -> list[Split]:
     """Return the folds in which boosted trees are tuned, those of :class:`rocmax.BoostedClassifier` by default."""
     if most_folds(positive, groups) < 2:
         return []
@@ -542,6 +546,32 @@ def fit_self_tuned(
         "score": float(np.mean(by_fold)),
     }
     return pipeline, {**found, **_size(splits)}, by_fold
+
+
+def with_choices(classifier: Any) -> Any:
+    """Return an unfitted classifier with the parameters that a fitted one has chosen."""
+    if isinstance(classifier, PartialAUCClassifierCV):
+        window = {name: getattr(classifier, name) for name in ("min_fpr", "max_fpr", "min_tpr", "pos_label")}
+        # C = 0 is the starting point; the smallest C stays near to it.
+        return PartialAUCClassifier(**window, C=classifier.C_ or min(classifier.Cs))
+    chosen = boosted_parameters(classifier) if isinstance(classifier, BoostedClassifier) else {}
+    return clone(classifier).set_params(**chosen)
+
+
+def fitted_again(pipeline: Pipeline, X: Any, labels: NDArray[Any], splits: list[Split]) -> Pipeline:
+    """Return the pipeline with the parameters that a fitted one has chosen, fitted to other rows.
+
+    The mean of the models of several folds remains one; ``splits`` are its folds.
+    """
+    table, fitted = clone(pipeline.named_steps["table"]), pipeline.named_steps["model"]
+    averaged = isinstance(fitted, PartialAUCClassifierCV) and bool(splits)
+    classifier = with_choices(fitted)
+    if averaged:
+        classifier = clone(fitted).set_params(Cs=(fitted.C_ or min(fitted.Cs),), cv=splits)
+    classifier.fit(dense_if_small(table.fit_transform(X)), labels)
+    if averaged:
+        classifier.set_params(cv=None)  # as in `fit_self_tuned`
+    return Pipeline([("table", table), ("model", classifier)])
 
 
 def boosted_parameters(classifier: BoostedClassifier) -> dict[str, Any]:
