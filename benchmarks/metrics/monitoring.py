@@ -9,9 +9,13 @@ recursion that the tests compare with :class:`rocmax.monitor.Monitor`. Figures a
 from __future__ import annotations
 
 import argparse
-import json
+import resource
+import subprocess
+import sys
 import warnings
 from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -82,17 +86,56 @@ def work(kind: str, *job: Any) -> Any:
             middle = float(np.median(delay))
             figures.append([middle if np.isfinite(middle) else None, float((alarms >= 0).mean())])
         return figures
-    n_rows, size = job
+    if kind == "alerts":
+        rate, positives, n_samples = job
+        rng = np.random.default_rng(round(1e4 * rate))
+        hits = rng.random((n_samples, round(400 / rate))) < rate * (1.0 - positives)
+        alarms = first_alarms(hits, LIMIT, CONFIDENCE)
+        # A share of the rows are negatives.
+        middle = float(np.median(np.where(alarms < 0, np.inf, alarms))) * (1.0 - positives)
+        return [middle if np.isfinite(middle) else None, float((alarms >= 0).mean())]
+    return through_the_command(*job) if kind == "command" else counted(*job)
+
+
+def counted(n_rows: int, size: int) -> list[float]:
+    """Return the CPU seconds and the bytes of the state for batches of a size, with scores of all magnitudes."""
     rng = np.random.default_rng(0)
-    monitor = Monitor(LIMIT, min_precision=0.5, max_alerts=0.05)
-    scores, y = rng.normal(size=size) - 2.0, (rng.random(size) < 0.02).astype(float)
+    monitor = Monitor(LIMIT, min_tpr=0.3, min_precision=0.5, capacity=0.05)
+    draws = [(rng.standard_cauchy(size) - 2.0, (rng.random(size) < 0.02).astype(float)) for _ in range(1000)]
 
     def watch() -> None:
-        for _ in range(n_rows // size):
-            monitor.update(scores, y)
+        for number in range(n_rows // size):
+            monitor.update(*draws[number % 1000], label="2026-01-01 00:00:00")
 
     seconds, _ = cpu_time(watch)
-    return [seconds, len(monitor.to_json()), json.loads(monitor.to_json())["batches"]]
+    return [seconds, len(monitor.to_json())]
+
+
+def through_the_command(n_rows: int) -> list[float]:
+    """Return the CPU seconds of the command for a batch and for as many late labels, its memory, and the state."""
+    import pandas as pd
+
+    from rocmax.tables import fit_table
+
+    rng = np.random.default_rng(0)
+    y = rng.random(n_rows) < 0.05
+    table = pd.DataFrame((rng.normal(size=(n_rows, 6)) + y[:, None]).round(4), columns=list("abcdef"))
+    table = table.assign(country=rng.choice(["FR", "DE", "IT"], n_rows), payment=np.arange(n_rows), label=y.astype(int))
+    with TemporaryDirectory() as folder:
+        model, batch, labels = (str(Path(folder, name)) for name in ("m.rocmax", "batch.csv", "labels.csv"))
+        training = table.drop(columns="payment").head(20_000)
+        fit_table(training, target="label", max_fpr=LIMIT, model="linear", tune=False).save(model)
+        table.drop(columns="label").to_csv(batch, index=False)
+        table[["payment", "label"]].to_csv(labels, index=False)
+        command = [sys.executable, "-m", "rocmax.cli", "monitor", model]
+        found: list[float] = []
+        for arguments in ([batch, "--id", "payment"], ["--labels", labels]):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            subprocess.run([*command, *arguments], check=True, capture_output=True)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            found.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        found += [after.ru_maxrss / 1000, Path(folder, "m.monitor.json").stat().st_size]
+        return found
 
 
 def main() -> None:
@@ -103,10 +146,12 @@ def main() -> None:
     allowed = [("allowed", name, n_samples) for name in ALLOWED]
     broken = [("broken", rate, 0, n_samples // 5) for rate in (0.02, 0.015)]
     broken += [("broken", rate, 20_000, n_samples // 20) for rate in (0.02, 0.015)]
-    sizes = [("size", 10_000_000, 1000), ("size", 1_000_000, 100)]
+    alerts = [("alerts", rate, 0.05, n_samples // 5) for rate in (0.02, 0.015)]
+    sizes = [("counted", *job) for job in ((10_000_000, 1000), (1_000_000, 100), (100_000, 1))]
+    commands = [("command", n_rows) for n_rows in (1_000_000,)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", category=FutureWarning)
-        found, seconds = kept("monitoring", [*allowed, *broken, *sizes], work)
+        found, seconds = kept("monitoring", [*allowed, *broken, *alerts, *sizes, *commands], work)
     lines = []
     for job in broken:
         (ours, noticed), (theirs, peer) = found[job]
@@ -130,10 +175,41 @@ def main() -> None:
             ["rate", "negatives before", "samples", "rocmax", "noticed", "RiskMonitoring", "noticed", "ratio"],
             lines,
         ),
-        "## Time and size of the state\n\nThree limits are watched.\n\n"
+        "## Labels of alerts alone\n\n5 % of the rows are positive, and only flagged rows get labels: false alarms "
+        "are counted among all rows. Median number of negatives until the alarm, if the "
+        "limit is broken from the start.\n\n"
+        + markdown(
+            ["rate", "labels of alerts", "noticed", "labels of all rows", "ratio"],
+            [
+                [
+                    f"{100 * j[1]:g} %",
+                    f"{found[j][0]:,.0f}",
+                    f"{100 * found[j][1]:.1f} %",
+                    f"{found[k][0][0]:,.0f}",
+                    f"{found[j][0] / found[k][0][0]:.2f}",
+                ]
+                for j, k in zip(alerts, broken, strict=False)
+            ],
+        ),
+        "## Time and size of the state\n\nFour limits are watched; the scores are from a Cauchy distribution, whose "
+        "magnitudes fill many bins.\n\n"
         + markdown(
             ["rows", "rows in a batch", "CPU seconds", "state, kB"],
             [[f"{j[1]:,}", f"{j[2]:,}", f"{found[j][0]:.1f}", f"{found[j][1] / 1000:.1f}"] for j in sizes],
+        )
+        + "\n\nThe command `rocmax monitor`, on a csv file with seven features and identifiers, and then with a file "
+        "of the labels of all rows; CPU seconds include the start of the program.\n\n"
+        + markdown(
+            ["rows", "batch, CPU seconds", "labels, CPU seconds", "memory, MB", "state, kB"],
+            [
+                [
+                    f"{j[1]:,}",
+                    *(f"{value:.1f}" for value in found[j][:2]),
+                    f"{found[j][2]:,.0f}",
+                    f"{found[j][3] / 1000:.1f}",
+                ]
+                for j in commands
+            ],
         ),
     ])  # fmt: skip
 
