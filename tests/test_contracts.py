@@ -15,7 +15,7 @@ from rocmax.solvers import Solver
 CONTRACTS = {cls.__name__: cls for cls in (Loss, BoundLoss, Evaluation, Operator, Solver)}
 PAGE = Path(__file__).parents[1] / "CONTRIBUTING.md"
 LOSSES = {name: case.loss for name, case in CASES.items()} | {
-    "logistic pairs": WindowPairs("logistic", 0.1, 0.3),
+    "squared pairs": WindowPairs("squared_hinge", 0.1, 0.3),
     "sigmoid pairs": WindowPairs("sigmoid"),
     "best shift": FreeShift(GMean()),
 }
@@ -54,7 +54,7 @@ def test_flags_say_which_methods_a_loss_has(loss, method):
     assert getattr(bound, f"has_{method}") == is_implemented(bound, method)
 
 
-@pytest.mark.parametrize("loss", [PairwiseHinge(), PartialAUCTight(0.0, 0.5), WindowPairs("logistic")], ids=repr)
+@pytest.mark.parametrize("loss", [PairwiseHinge(), PartialAUCTight(0.0, 0.5), WindowPairs("squared_hinge")], ids=repr)
 def test_flags_of_a_loss_plus_an_affine_function(loss):
     tilted = Tilted(loss.bind([1, 0, 0]), [0.1, 0.0, -0.1], 0.0)
     for method in ("curvature", "hessian_product", "gradient_and_curvature", "split"):

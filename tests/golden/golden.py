@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import rocmax
 from rocmax import losses, metrics, penalties, solvers
@@ -375,7 +375,10 @@ def machine() -> dict[str, str]:
     import sklearn
 
     versions = {"python": platform.python_version(), "numpy": np.__version__, "scipy": scipy.__version__}
-    return {"machine": platform.machine(), **versions, "sklearn": sklearn.__version__}
+    # Sums of products depend on the kernels that BLAS has chosen for the processor.
+    kernels = sorted({each["architecture"] for each in threadpool_info() if "architecture" in each})
+    found = {"machine": platform.machine(), "blas": ", ".join(kernels)}
+    return {**found, **versions, "sklearn": sklearn.__version__}
 
 
 def main() -> int:
