@@ -77,6 +77,7 @@ OF_SCIKIT_LEARN = (
     "KMeansNystroem",
     "FPRThresholdClassifier",
     "TPRThresholdClassifier",
+    "LimitThresholdClassifier",
 )
 
 
