@@ -107,9 +107,9 @@ def held_out_split(labels: NDArray[Any], share: float, random_state: Any, groups
     With groups, the held-out part is some of the folds of a stratified split, as many as give the share.
     """
     if groups is None:
-        train, test = train_test_split(
-            np.arange(labels.size), test_size=share, stratify=labels, random_state=random_state
-        )
+        rows = np.arange(labels.size)
+        with CHECKING:
+            train, test = train_test_split(rows, test_size=share, stratify=labels, random_state=random_state)
         return train, test
     classes, counts = np.unique(labels, return_counts=True)
     # Twenty folds meet a share to a twentieth.
@@ -118,8 +118,10 @@ def held_out_split(labels: NDArray[Any], share: float, random_state: Any, groups
         raise ValueError(f"a split by groups requires at least two groups and two rows of each class; got {most}")
     ratio = min(max(Fraction(share).limit_denominator(most), Fraction(1, most)), Fraction(most - 1, most))
     n_folds, n_held_out = ratio.denominator, ratio.numerator
-    found = StratifiedGroupKFold(n_folds, shuffle=True, random_state=random_state).split(labels, labels, groups)
-    test = np.sort(np.concatenate([test for _, test in list(found)[:n_held_out]]))
+    splitter = StratifiedGroupKFold(n_folds, shuffle=True, random_state=random_state)
+    with CHECKING:
+        found = list(splitter.split(labels, labels, groups))
+    test = np.sort(np.concatenate([test for _, test in found[:n_held_out]]))
     train = np.setdiff1d(np.arange(labels.size), test)
     if any(np.unique(labels[part]).size < classes.size for part in (train, test)):
         raise ValueError(

@@ -28,6 +28,7 @@ from rocmax._folds import cv_splitter, held_out_split
 from rocmax._rounding import DUST, join_ties
 from rocmax._support import Array, Bools, Message, Parameter, ParameterError
 from rocmax._validation import (
+    CHECKING,
     check_target,
     class_scores,
     named_pos_label,
@@ -1263,10 +1264,11 @@ def fit_calibration(scores: Array, positive: Bools, weight: Array | None = None)
     studies. Statistics in Biopharmaceutical Research 9, 258-267.
     """
     weight = np.ones(scores.size) if weight is None else weight / weight.mean()
-    slope, intercept = _logistic(scores, positive, weight)
-    if min(_effective(weight[positive]), _effective(weight[~positive])) < 1000:
-        return {"method": "sigmoid", "slope": slope, "intercept": intercept}
-    centers, shares = _centered_isotonic(scores, positive, weight)
+    with CHECKING:
+        slope, intercept = _logistic(scores, positive, weight)
+        if min(_effective(weight[positive]), _effective(weight[~positive])) < 1000:
+            return {"method": "sigmoid", "slope": slope, "intercept": intercept}
+        centers, shares = _centered_isotonic(scores, positive, weight)
     return {"method": "isotonic", "scores": centers.tolist(), "probabilities": shares.tolist(), "slope": slope}
 
 

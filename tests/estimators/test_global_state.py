@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import traceback
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -27,6 +28,7 @@ from threadpoolctl import threadpool_info
 import rocmax
 from helpers.every_estimator import DENSE_ONLY, MODELS, output, rows
 from helpers.tables import make_model, payments
+from rocmax._validation import CHECKING
 from rocmax.linear.refine import LogisticProblem, RowSample, fit_logistic
 from rocmax.operators import StandardizedOperator
 
@@ -91,6 +93,23 @@ def in_threads(tasks):
         sys.setswitchinterval(0.005)
     for task, one, other in zip(tasks, expected, found, strict=True):
         np.testing.assert_array_equal(other, one, err_msg=str(task))
+
+
+@quiet
+@pytest.mark.parametrize("name", [name for name in MODELS if not name.startswith(OF_SCIKIT_LEARN)])
+def test_filters_of_warnings_change_only_under_the_lock_of_checks(name, monkeypatch):
+    # What a race of threads shows now and then is shown here by each fit: who changes the filters, for a moment only.
+    others = []
+    enter = warnings.catch_warnings.__enter__
+
+    def noted(self):
+        if not CHECKING._is_owned():
+            others.append("".join(traceback.format_stack(limit=8)))
+        return enter(self)
+
+    monkeypatch.setattr(warnings.catch_warnings, "__enter__", noted)
+    fitted((name, 0))
+    assert others == []
 
 
 @quiet
