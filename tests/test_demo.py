@@ -23,9 +23,7 @@ MODELS = ("LogisticRegression", "AUCClassifier", "PartialAUCClassifier")
 
 
 def run(*args):
-    return subprocess.run(
-        [sys.executable, "-m", "rocmax.cli", "demo", *args], capture_output=True, text=True, timeout=120
-    )
+    return subprocess.run([sys.executable, "-m", "rocmax", "demo", *args], capture_output=True, text=True, timeout=120)
 
 
 def without_numbers(text):

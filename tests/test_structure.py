@@ -15,7 +15,7 @@ from helpers import house
 from helpers.extras import can_be_imported
 
 ROOT = Path(rocmax.__file__).parent
-# `python -m rocmax.cli` runs the command line.
+# `python -m rocmax` runs the command line.
 MODULES = [
     importlib.import_module(name)
     for _, name, _ in pkgutil.walk_packages(rocmax.__path__, "rocmax.")

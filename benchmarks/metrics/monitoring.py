@@ -127,7 +127,7 @@ def through_the_command(n_rows: int) -> list[float]:
         fit_table(training, target="label", max_fpr=LIMIT, model="linear", tune=False).save(model)
         table.drop(columns="label").to_csv(batch, index=False)
         table[["payment", "label"]].to_csv(labels, index=False)
-        command = [sys.executable, "-m", "rocmax.cli", "monitor", model]
+        command = [sys.executable, "-m", "rocmax", "monitor", model]
         found: list[float] = []
         for arguments in ([batch, "--id", "payment"], ["--labels", labels]):
             before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -51,7 +51,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path, model = Path(folder) / "table.parquet", Path(folder) / "model.rocmax"
         pd.DataFrame(X, columns=[f"x{i}" for i in range(50)]).assign(label=y).to_parquet(path)
-        rocmax = [sys.executable, "-m", "rocmax.cli", "fit", str(path), "--target", "label", "--positive", "1"]
+        rocmax = [sys.executable, "-m", "rocmax", "fit", str(path), "--target", "label", "--positive", "1"]
         commands = {
             "LightGBM, 300 rounds": [sys.executable, "-c", PLAIN, str(path)],
             "rocmax fit --model boosted": [*rocmax, "--max-fpr", "0.01", "--model", "boosted", "--out", str(model)],

@@ -128,7 +128,7 @@ _PURPOSES = {
     "openpyxl": ("reading .xlsx files needs", "excel"),
     "pandas": ("tables need", "data"),
     "pyarrow": ("reading tables needs", "data"),
-    "skops": ("saving and loading models needs", "cli"),
+    "skops": ("saving and loading models needs", "io"),
     "xgboost": ("the engine xgboost needs", "xgboost"),
 }
 

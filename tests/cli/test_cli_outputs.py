@@ -231,7 +231,7 @@ def test_no_fits_at_a_time():
 @pytest.mark.parametrize(
     ("package", "command", "extra"),
     [
-        ("skops", [*COMMANDS["fit"], "--out", "out"], "cli"),
+        ("skops", [*COMMANDS["fit"], "--out", "out"], "io"),
         ("pyarrow", [*COMMANDS["predict"], "--out", "out.csv"], "data"),
         ("pandas", COMMANDS["compare"], "data"),
         ("lightgbm", [*COMMANDS["compare"], "--models", "auc,lightgbm"], "boost"),
