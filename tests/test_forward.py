@@ -103,9 +103,9 @@ def test_evenly_spaced_rows_are_split_as_by_time_series_split():
             assert [[a.tolist(), b.tolist()] for a, b in ours] == [[a.tolist(), b.tolist()] for a, b in theirs]
         else:
             assert [test.tolist() for _, test in ours] == [list(range(5, 10))]
-    # A gap of three rows.
-    ours = ForwardSplit(4, gap=4).split(np.zeros((60, 1)))
-    theirs = TimeSeriesSplit(4, gap=3).split(np.zeros((60, 1)))
+    # A gap of three rows, and test periods of five.
+    ours = ForwardSplit(4, gap=4, test_size=5 / 60).split(np.zeros((60, 1)))
+    theirs = TimeSeriesSplit(4, gap=3, test_size=5).split(np.zeros((60, 1)))
     assert [[a.tolist(), b.tolist()] for a, b in ours] == [[a.tolist(), b.tolist()] for a, b in theirs]
 
 
@@ -129,6 +129,7 @@ def test_dates_far_away_keep_their_order():
 BAD_SPLITS = [
     ({"n_splits": 0}, "n_splits must be an integer of at least 1; got 0"),
     ({"n_splits": True}, "n_splits must be an integer of at least 1; got True"),
+    ({"test_size": 0.5}, "test_size must be above 0, and below 1 after 2 splits"),
     ({"gap": -1}, "gap must be at least 0; got -1"),
     ({"gap": "-1d"}, "gap must be a number and a unit"),
     ({"gap": "3 months"}, "gap must be a number and a unit, such as 30d .*; got '3 months'"),

@@ -123,22 +123,22 @@ class Dependence:
         parts = (None if values is None else values[rows] for values in (self.groups, self.times))
         return replace(self, **dict(zip(("groups", "times"), parts, strict=True)))
 
-    def blocks(self, n_blocks: int) -> Index:
-        """Return the number of the block of each row: blocks follow each other in time, and have about equal sizes.
+    def blocks(self, shares: Sequence[float]) -> Index:
+        """Return the number of the block of each row: blocks follow each other in time, with such shares of the rows.
 
-        Equal times are in one block.
+        Equal times are in one block, so that the shares are not met exactly.
         """
         assert self.times is not None
         distinct, place, counts = np.unique(self.times, return_inverse=True, return_counts=True)
-        if distinct.size < n_blocks:
+        if distinct.size < len(shares):
             raise ValueError(
-                f"a split into {n_blocks} periods requires at least as many different times; got {distinct.size}"
+                f"a split into {len(shares)} periods requires at least as many different times; got {distinct.size}"
             )
         before = np.concatenate([[0], np.cumsum(counts)]) / self.times.size
         starts = [0]
-        for number in range(1, n_blocks):
-            nearest = int(np.abs(before - number / n_blocks).argmin())
-            starts.append(min(max(nearest, starts[-1] + 1), distinct.size - (n_blocks - number)))
+        for number, share in enumerate(np.cumsum(shares)[:-1], 1):
+            nearest = int(np.abs(before - share).argmin())
+            starts.append(min(max(nearest, starts[-1] + 1), distinct.size - (len(shares) - number)))
         found: Index = np.searchsorted(starts[1:], place, side="right")
         return found
 
@@ -177,12 +177,13 @@ class Dependence:
             rest = kept
         return [np.flatnonzero(rest), *found[::-1]]
 
-    def forward(self, n_splits: int) -> list[tuple[Index, Index]]:
+    def forward(self, n_splits: int, test_size: float | None = None) -> list[tuple[Index, Index]]:
         """Return splits with expanding training rows; the test rows of each follow those of the split before.
 
         A long gap may leave no training row in the first splits.
         """
-        block = self.blocks(n_splits + 1)
+        share = 1 / (n_splits + 1) if test_size is None else test_size
+        block = self.blocks([1 - n_splits * share, *[share] * n_splits])
         tests = [block == number for number in range(1, n_splits + 1)]
         return [(self.known_before(block < number, test), np.flatnonzero(test)) for number, test in enumerate(tests, 1)]
 
@@ -190,9 +191,9 @@ class Dependence:
 class ForwardSplit(BaseCrossValidator):  # type: ignore[misc]  # scikit-learn has no types
     """Splits forward in time, with expanding training rows.
 
-    The rows are ordered by time and divided into ``n_splits + 1`` periods of about equal size; rows of equal times are
-    in one. Each split tests on one period, from the second on, and trains on what was known before it: rows of earlier
-    periods whose time is at least ``gap`` before the first test row.
+    The rows are ordered by time and divided into ``n_splits + 1`` periods. Each split tests on one period, from the
+    second on, and trains on what was known before it: rows of earlier periods whose time is at least ``gap`` before the
+    first test row. Rows with equal times are in one period.
 
     With groups, the training rows of a split have no row of a group that is among its test rows.
 
@@ -206,6 +207,8 @@ class ForwardSplit(BaseCrossValidator):  # type: ignore[misc]  # scikit-learn ha
     time : str or array-like of shape (n_samples,), default=None
         Time of each row, a number or a date: a column of the data frame that is split, or the values. None takes the
         order of the rows as their times.
+    test_size : float, default=None
+        Fraction of the rows in each test period. None divides the rows into periods of about equal size.
 
     See Also
     --------
@@ -232,10 +235,11 @@ class ForwardSplit(BaseCrossValidator):  # type: ignore[misc]  # scikit-learn ha
 
     __metadata_request__split = {"groups": True}  # noqa: RUF012  # as scikit-learn reads it
 
-    def __init__(self, n_splits: int = 5, *, gap: Any = None, time: Any = None) -> None:
+    def __init__(self, n_splits: int = 5, *, gap: Any = None, time: Any = None, test_size: float | None = None) -> None:
         self.n_splits = n_splits
         self.gap = gap
         self.time = time
+        self.test_size = test_size
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """Return the number of splits.
@@ -272,15 +276,21 @@ class ForwardSplit(BaseCrossValidator):  # type: ignore[misc]  # scikit-learn ha
             Places of the test rows.
         """
         n_splits: Any = self.n_splits
+        share: Any = self.test_size
         if not isinstance(n_splits, int | np.integer) or isinstance(n_splits, bool) or n_splits < 1:
             raise ValueError(f"n_splits must be an integer of at least 1; got {n_splits!r}")
+        if share is not None and not (isinstance(share, float | np.floating) and 0 < share * n_splits < 1):
+            raise ValueError(
+                f"test_size must be above 0, and below 1 after {n_splits} splits, which need training rows; "
+                f"got {share!r}"
+            )
         n_rows = _num_samples(X)
         times = self._times(X)
         depends = Dependence(None if groups is None else np.asarray(groups), times, check_gap(self.gap))
         for name, values in (("time", depends.times), ("groups", depends.groups)):
             if values is not None and values.shape[0] != n_rows:
                 raise ValueError(f"{name} must have a value for each of the {n_rows} rows; got {values.shape[0]}")
-        for number, (train, test) in enumerate(depends.forward(int(n_splits))):
+        for number, (train, test) in enumerate(depends.forward(int(n_splits), None if share is None else float(share))):
             if not train.size:
                 start = time_text(times[test].min())
                 raise ValueError(
