@@ -26,7 +26,7 @@ from rocmax._support import Array, Index
 from rocmax._validation import check_range
 from rocmax.limits import PERIODS
 from rocmax.metrics.rates import calendar
-from rocmax.thresholds import Cuts, first_alerts, order_statistic, precise_cuts, rows_needed
+from rocmax.thresholds import ScoreCuts, first_alerts, order_statistic, precise_cuts, rows_needed
 
 __all__ = ["Monitor", "Proposal", "Verdict", "audit_size", "rate_interval"]
 
@@ -739,7 +739,7 @@ class Monitor:
     def _precise(self, value: float, negative: Index, positive: Index) -> Proposal:
         """Return a threshold above the present one for the precision, by the tests of :func:`precise_cuts`."""
         tp, fp = (np.cumsum(counts[:PASSED:-1], dtype=float) for counts in (positive, negative))
-        cuts = Cuts(EDGES[: PASSED - 1 : -1], tp, fp)
+        cuts = ScoreCuts(EDGES[: PASSED - 1 : -1], tp, fp)
         delta = 1.0 - self.confidence
         kept = np.flatnonzero(precise_cuts(cuts, value, delta))
         threshold = float(cuts.values[kept[-1]]) if kept.size else None

@@ -812,7 +812,7 @@ def choose_threshold(
     if len(rates) + bool(floor) == 1 and "min_precision" not in alerts and at_least is None:
         (name, (threshold, bound)) = next(iter(rates.items()), ("min_tpr", lowest or (math.nan, math.nan)))
         return Choice(threshold, name, bound)
-    cuts = Cuts(*cumulated(held_out.scores, held_out.positive, held_out.weight))
+    cuts = ScoreCuts(*cumulated(held_out.scores, held_out.positive, held_out.weight))
     most = cuts.values.size if highest is None else int(np.count_nonzero(cuts.values > highest[0]))
     least = 0 if lowest is None else int(np.count_nonzero(cuts.values > lowest[0]))
     kept = np.ones(cuts.values.size, dtype=bool)
@@ -834,7 +834,7 @@ def choose_threshold(
     return Choice(just_above(held_out.scores, float(cuts.values[n_accepted])), "min_precision", bound)
 
 
-class Cuts(NamedTuple):
+class ScoreCuts(NamedTuple):
     """Distinct scores in descending order, and the weights of positives and negatives at or above each."""
 
     values: Array
@@ -885,7 +885,7 @@ def check_counts(
             GroupEvidence(sizes, max_rate, delta, limits.rate).check(name, share)
 
 
-def precise_cuts(cuts: Cuts, floor: float, delta: float | None, held_out: Scored | None = None) -> Bools:
+def precise_cuts(cuts: ScoreCuts, floor: float, delta: float | None, held_out: Scored | None = None) -> Bools:
     """Return at which cuts the precision is at least a floor, on the held-out rows or, by tests, on new rows.
 
     Given the number of alerts above a threshold, that of the positives among them is binomial. The tests go down from
@@ -925,7 +925,7 @@ def first_alerts(floor: float, delta: float) -> list[int]:
 
 
 def _group_p_values(
-    cuts: Cuts, held_out: Scored, groups: NDArray[np.intp], floor: float, delta: float, start: float
+    cuts: ScoreCuts, held_out: Scored, groups: NDArray[np.intp], floor: float, delta: float, start: float
 ) -> tuple[NDArray[np.intp], Array]:
     """Return some cuts, and the reciprocal of the evidence of the groups of the alerts above each of them."""
     alerts, scores = cuts.tp + cuts.fp, join_ties(held_out.scores)
@@ -952,7 +952,9 @@ def _rate_weight(held_out: Scored, members: Bools, rate: str) -> Array | None:
     return weight
 
 
-def _refusal(cuts: Cuts, held_out: Scored, limits: Limits, delta: float | None, kept: Bools, least: int) -> Message:
+def _refusal(
+    cuts: ScoreCuts, held_out: Scored, limits: Limits, delta: float | None, kept: Bools, least: int
+) -> Message:
     """Return why no cut keeps all limits, with the nearest limits that one keeps.
 
     ``kept`` says which cuts have enough precision, of those that the other limits on alerts allow; ``least`` is the
@@ -993,7 +995,7 @@ def _bound(hits: float, n: float, delta: float | None, *, upper: bool) -> float:
     return float(beta.ppf(1 - delta, hits + 1, n - hits) if upper else beta.ppf(delta, hits, n - hits + 1))
 
 
-def _best_precision(cuts: Cuts, held_out: Scored, delta: float | None, least: int, most: int) -> float:
+def _best_precision(cuts: ScoreCuts, held_out: Scored, delta: float | None, least: int, most: int) -> float:
     """Return the largest floor on precision that some cut from ``least`` to ``most`` keeps, to three digits."""
     grid = np.arange(1, 1000) / 1000
 
