@@ -177,7 +177,7 @@ def test_evidence_of_many_groups_of_one_size(size, n_bets):
 @pytest.mark.parametrize("max_rate", [0.05, 0.06, 0.08, 0.11])
 def test_the_number_of_groups_in_the_message_is_the_smallest(max_rate):
     with pytest.raises(ValueError, match="independent groups") as caught:
-        GroupEvidence(np.full(5, 3), max_rate, 0.05, "row").check(None)
+        GroupEvidence(np.full(5, 3), max_rate, 0.05, "row").check()
     needed = int(str(caught.value).split("at least ")[1].split()[0])
     enough = [GroupEvidence(np.full(n, 3), max_rate, 0.05, "row").is_enough(np.zeros(n)) for n in (needed - 1, needed)]
     assert enough == [False, True]

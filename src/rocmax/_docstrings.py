@@ -38,6 +38,8 @@ delimiter : str
 encoding : str
     The encoding of a text table. If None, it is detected in its first 4 MB: UTF-8, otherwise cp1252, a superset of
     latin-1.
+estimator : estimator
+    Classifier with ``decision_function`` or ``predict_proba``.
 gamma : {"scale", "auto"} or float
     Kernel coefficient of "rbf", "poly" and "sigmoid". "scale" is ``1 / (n_features * X.var())``, "auto" is ``1 /
     n_features``.
@@ -140,6 +142,8 @@ coef_ : ndarray of shape (1, n_features)
     Weights.
 dual_gap_ : float
     The objective minus a certified lower bound on its minimum; NaN where the loss is not convex.
+estimator_ : estimator
+    The fitted classifier.
 feature_names_in_ : ndarray
     Names of the features, if `X` had any.
 intercept_ : ndarray of shape (1,)
@@ -150,10 +154,15 @@ n_iter_ : int
     Number of iterations.
 objective_ : float
     The objective at the solution.
+positive_class_ : object
+    The positive class.
 support_ : ndarray of shape (n_support,)
     Indices of the support vectors.
 support_vectors_ : ndarray or CSR matrix of shape (n_support, n_features)
     Support vectors; not available for "precomputed".
+threshold_ : float
+    Rows with a score above it are predicted positive. The score is the decision function, with the sign that makes
+    high values indicate the positive class, or the probability of the positive class.
 trace_ : list of Progress
     Objective, bound and passes over the data, one entry per iteration.
 """,

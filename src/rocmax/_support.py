@@ -238,15 +238,6 @@ def check_floor(min_tpr: Any) -> None:
         raise ValueError(f"min_tpr must be at least 0 and below 1; got {min_tpr!r}")
 
 
-def check_region(min_tpr: Any, max_fpr: Any) -> None:
-    """Raise ValueError if the region above a TPR and left of an FPR is empty or outside the unit square."""
-    if not (_are_numbers(min_tpr, max_fpr) and 0 <= min_tpr < 1 and 0 < max_fpr <= 1):
-        raise ValueError(
-            f"min_tpr and max_fpr must satisfy 0 <= min_tpr < 1 and 0 < max_fpr <= 1; "
-            f"got min_tpr={min_tpr!r}, max_fpr={max_fpr!r}"
-        )
-
-
 def check_beta(beta: Any) -> None:
     """Raise ValueError if ``beta`` is not a finite number greater than 0."""
     if not (_are_numbers(beta) and 0 < beta < float("inf")):

@@ -11,8 +11,8 @@ from rocmax._docstrings import publish
 from rocmax._support import Message, Parameter, ParameterError
 from rocmax._validation import check_choice, check_range
 
-# Periods of a capacity; another value of `per` is the name of a column.
-PERIODS = ("hour", "day", "week", "month")
+# Periods of a capacity, by NumPy's units; another value of `per` is the name of a column.
+PERIODS = {"hour": "h", "day": "D", "week": "W", "month": "M"}
 # Limits that only a higher threshold keeps, in the order of messages.
 ON_ALERTS = ("max_fpr", "min_precision", "capacity")
 
@@ -38,8 +38,8 @@ class Limits:
         the limits below, :func:`rocmax.tables.fit_table` trains for the corner of both, and says whether ``max_fpr`` is
         kept, too.
     measure : str, default=None
-        Measure to tune for and to report: "roc_auc", "partial_auc", "two_way_partial_auc" (the partial AUC with both
-        limits), "tpr_at_fpr" or "break_even_point". None takes the partial AUC with a limit, and the AUC without.
+        Measure to tune for and to report: "roc_auc", "partial_auc", "tpr_at_fpr" or "break_even_point". None takes the
+        partial AUC with a limit, and the AUC without.
     rate : {"row", "group"}, default="row"
         Which rate a limit is for, if there are groups: that of all rows, or the mean over the groups of the rate in
         each, as in :class:`rocmax.FPRThresholdClassifier`. Precision has the rate of all rows only.

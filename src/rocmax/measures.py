@@ -24,7 +24,6 @@ from rocmax._support import (
     check_beta,
     check_floor,
     check_rate,
-    check_region,
     check_top,
     check_window,
 )
@@ -261,36 +260,6 @@ class PartialAUCMeasure(CornerMeasure):
         if not self.normalize:
             parts.append("not normalized")
         return ", ".join(parts)
-
-
-@dataclass(frozen=True)
-class TwoWayPartialAUCMeasure(CornerMeasure):
-    """Area under the ROC curve above a true-positive rate and left of a false-positive rate.
-
-    It is :class:`PartialAUCMeasure` with these two limits, in training and in value.
-
-    Parameters
-    ----------
-    min_tpr
-    max_fpr : float
-        Right edge of the region, ``0 < max_fpr <= 1``.
-
-    Examples
-    --------
-    >>> from rocmax.measures import TwoWayPartialAUCMeasure
-    >>> TwoWayPartialAUCMeasure(min_tpr=0.8, max_fpr=0.3).convex_loss()
-    PartialAUCTight(min_fpr=0.0, max_fpr=0.3, min_tpr=0.8)
-    """
-
-    min_tpr: float
-    max_fpr: float
-
-    name: ClassVar[str] = "two_way_partial_auc"
-    _title: ClassVar[str] = "two-way partial AUC, TPR >= {min_tpr:g}, FPR <= {max_fpr:g}"
-    min_fpr = 0.0
-
-    def __post_init__(self) -> None:
-        check_region(self.min_tpr, self.max_fpr)
 
 
 @dataclass(frozen=True)
@@ -771,7 +740,6 @@ __all__ = [
     "PrecisionAtKMeasure",
     "ROCAUCMeasure",
     "TPRAtFPRMeasure",
-    "TwoWayPartialAUCMeasure",
     "WeightedRelativeAccuracyMeasure",
     "find_measure",
     "measure_names",

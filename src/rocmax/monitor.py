@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,7 +23,10 @@ from scipy.stats import binom
 
 from rocmax._docstrings import publish
 from rocmax._support import Array, Index
-from rocmax.thresholds import order_statistic
+from rocmax._validation import check_range
+from rocmax.limits import PERIODS
+from rocmax.metrics.rates import calendar
+from rocmax.thresholds import ScoreCuts, first_alerts, order_statistic, precise_cuts, rows_needed
 
 __all__ = ["Monitor", "Proposal", "Verdict", "audit_size", "rate_interval"]
 
@@ -63,7 +67,6 @@ VERSION = 2
 _BY_LABEL = ("flagged_positive", "flagged_negative", "passed_positive", "passed_negative")
 COUNTS = ("rows", "flagged", *_BY_LABEL, "ended", "ended_flagged")
 LIMITS = ("max_fpr", "min_tpr", "min_precision", "capacity")
-PERIODS = {"hour": "datetime64[h]", "day": "datetime64[D]", "week": "datetime64[W]", "month": "datetime64[M]"}
 
 
 def _edges() -> Array:
@@ -259,7 +262,7 @@ class _Stretch:
     """Histograms of the scores of consecutive batches: of rows without label, negatives and positives."""
 
     number: int
-    bins: Index = field(default_factory=lambda: np.zeros((3, EDGES.size + 1), dtype=np.int64))
+    bins: Index
 
 
 @dataclass
@@ -293,10 +296,7 @@ class Tally:
         when = np.asarray([] if times is None else times, dtype="datetime64[ns]")
         if when.shape != flagged.shape or np.isnat(when).any():
             raise ValueError(f"a capacity per {per} requires the time of each row: times=..., a date for each score")
-        # Weeks of NumPy begin on Thursdays, as 1970 did.
-        number = (when.astype(PERIODS["day"]).astype(np.int64) + 3) // 7 if per == "week" else None
-        number = when.astype(PERIODS[per]).astype(np.int64) if number is None else number
-        periods, place = np.unique(number, return_inverse=True)
+        periods, place = np.unique(calendar(when, PERIODS[per]).astype(np.int64), return_inverse=True)
         self.calendar.update(dict(zip(periods.tolist(), np.bincount(place, flagged).astype(int).tolist(), strict=True)))
 
     @property
@@ -717,10 +717,10 @@ class Monitor:
             counts = np.append(np.zeros(PASSED, dtype=np.int64), (unknown + negative)[PASSED:])
             counts[0] = rows.sum() - counts.sum()
             promise = f"at most {100 * value:g} % of all rows are negatives above it"
-        n, needed = int(counts.sum()), math.ceil(math.log(delta) / math.log1p(-share) - 1e-9) if share < 1.0 else 0
+        n, needed = int(counts.sum()), rows_needed(share, delta) if share < 1.0 else 0
         if not needed or n < needed:
             return Proposal(name, None, n, needed, promise)
-        k, _ = order_statistic(n, share, delta, value if name == "min_tpr" else None)
+        k, _ = order_statistic(n, share, delta)
         if name == "min_tpr":
             place = EDGES.size - int(np.searchsorted(np.cumsum(counts[::-1]), k)) - 1
             threshold = min(0.0, EDGES[place]) if place >= 0 else None
@@ -737,33 +737,14 @@ class Monitor:
         return min(1.0, value / each), f"on average, at most {text} are above it"
 
     def _precise(self, value: float, negative: Index, positive: Index) -> Proposal:
-        """Return a threshold for the precision: fixed sequences of tests from high thresholds to low ones.
-
-        Each starts at the highest threshold with a number of labels that was fixed before, has its share of the level,
-        and ends with the first test that does not reject a precision below the floor (Learn then Test, Angelopoulos et
-        al. 2021).
-        """
-        hits, n = (np.cumsum(counts[:PASSED:-1])[::-1] for counts in (positive, positive + negative))
-        # Above EDGES[PASSED + i] are the rows of the bins after it.
-        edges = EDGES[PASSED:]
-        starts = self._starts(value)
-        level = (1.0 - self.confidence) / starts.size
-        passed = binom.sf(hits - 1, n, value) <= level
-        best = None
-        for start in starts:
-            first = int(np.flatnonzero(n >= start)[-1]) if (n >= start).any() else -1
-            while first >= 0 and passed[first]:
-                best, first = first if best is None else min(best, first), first - 1
+        """Return a threshold above the present one for the precision, by the tests of :func:`precise_cuts`."""
+        tp, fp = (np.cumsum(counts[:PASSED:-1], dtype=float) for counts in (positive, negative))
+        cuts = ScoreCuts(EDGES[: PASSED - 1 : -1], tp, fp)
+        delta = 1.0 - self.confidence
+        kept = np.flatnonzero(precise_cuts(cuts, value, delta))
+        threshold = float(cuts.values[kept[-1]]) if kept.size else None
         promise = f"at least {100 * value:g} % of the rows above it are positive"
-        threshold = None if best is None else float(edges[best])
-        return Proposal("min_precision", threshold, int(n[0]), int(starts[0]), promise)
-
-    def _starts(self, value: float) -> Index:
-        """Return the numbers of labels with which the sequences of tests for a precision start."""
-        doublings = 2 ** np.arange(RULES.stretches // 2)
-        least = math.ceil(math.log((1.0 - self.confidence) / doublings.size) / math.log(value))
-        starts: Index = least * doublings
-        return starts
+        return Proposal("min_precision", threshold, int(tp[-1] + fp[-1]), first_alerts(value, delta)[0], promise)
 
 
 @dataclass(frozen=True)
@@ -801,9 +782,7 @@ def _change(test: _Test) -> int:
 
 
 def _check_share(name: str, value: Any) -> None:
-    """Raise ValueError if a parameter is not a number between 0 and 1."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0.0 < value < 1.0:
-        raise ValueError(f"{name} must be above 0 and below 1; got {value!r}")
+    check_range(name, value, 0.0, 1.0, "above 0 and below 1", open_ends=True)
 
 
 def _whole(value: Any) -> int:
@@ -901,11 +880,7 @@ def audit_size(
             "lower rate"
         )
     grid = np.geomspace(1e-4, 1.0, 100)
-    low, high = 0, grid.size - 1
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if noticed(float(grid[middle])) >= power else (middle + 1, high)
-    return float(grid[high])
+    return float(grid[bisect_left(grid, True, key=lambda audit: noticed(float(audit)) >= power)])
 
 
 publish("rocmax.monitor", globals(), ("Monitor", "Proposal", "Verdict", "audit_size", "rate_interval"))

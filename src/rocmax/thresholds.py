@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
@@ -11,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import bdtr, expit, logit, logsumexp
+from scipy.special import bdtr, expit, logit, logsumexp, rel_entr
 from scipy.stats import beta, binom
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
@@ -38,9 +39,10 @@ from rocmax._validation import (
     warn_if_majority,
 )
 from rocmax.forward import ForwardSplit
-from rocmax.limits import Limits, checked
+from rocmax.limits import PERIODS, Limits, checked
 from rocmax.measures import above_order, at_fpr, at_tpr, below, below_order, cumulated, just_above
 from rocmax.metrics.curve import group_numbers
+from rocmax.metrics.rates import calendar
 
 
 def _has_probabilities(wrapper: Any) -> bool:
@@ -126,11 +128,14 @@ class HeldOutThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         -------
         self
         """
-        positive = held_out.positive
-        members = {"n_negatives_": ~positive, "n_positives_": positive}
+        members = {"n_negatives_": ~held_out.positive, "n_positives_": held_out.positive}
         for name in self._counted:
             setattr(self, name, int(np.count_nonzero(members[name])))
-        self._count_groups(held_out, members[self._counted[0]] if len(self._counted) == 1 else positive | True)
+        if held_out.groups is not None:
+            counted = np.any([members[name] for name in self._counted], axis=0)
+            self.n_groups_ = int(np.unique(held_out.groups[counted]).size)
+        elif hasattr(self, "n_groups_"):  # of an earlier fit
+            del self.n_groups_
         self._choose(held_out, self._limits(), X)
         return self
 
@@ -168,11 +173,9 @@ class HeldOutThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
 
         Returns
         -------
-        ndarray of shape (n_samples,)
-            Decision values.
+        decision_values
         """
-        margin = self.positive_scores(X)
-        return towards(margin, self._positive_index())
+        return towards(self.positive_scores(X), self._positive_index())
 
     def positive_scores(self, X: Any) -> Array:
         """Return the score of each row minus the threshold; higher means more likely positive, whatever the labels.
@@ -204,9 +207,7 @@ class HeldOutThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         ndarray of shape (n_samples,)
             Class labels.
         """
-        check_is_fitted(self, "threshold_")
-        index = self._positive_index()
-        accepted = class_scores(self.estimator_, X, index) > self._at(X)
+        accepted, index = self.positive_scores(X) > 0, self._positive_index()
         return self.classes_[np.where(accepted, index, 1 - index)]
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn has no types
@@ -280,13 +281,6 @@ class HeldOutThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
                 raise ValueError(f"{name} must be a number above 0 and below 1; got {value!r}")
         if self.rate not in ("row", "group"):
             raise ValueError(f'rate must be "row" or "group"; got {self.rate!r}')
-
-    def _count_groups(self, held_out: Scored, members: NDArray[np.bool_]) -> None:
-        """Store the number of groups with rows of a class; without groups, remove that of an earlier fit."""
-        if held_out.groups is not None:
-            self.n_groups_ = int(np.unique(held_out.groups[members]).size)
-        elif hasattr(self, "n_groups_"):
-            del self.n_groups_
 
     def _check_parameters(self) -> None:
         self._check_limits()
@@ -377,8 +371,7 @@ class FPRThresholdClassifier(HeldOutThreshold):
 
     Parameters
     ----------
-    estimator : estimator
-        Classifier with ``decision_function`` or ``predict_proba``.
+    estimator
     max_fpr : float, default=0.05
         Limit on the false-positive rate, above 0 and below 1.
     confidence : float, default=None
@@ -391,9 +384,8 @@ class FPRThresholdClassifier(HeldOutThreshold):
         rows and then fits the estimator on all rows. This uses the data more efficiently, but gives no guarantee, and
         is not allowed with ``confidence``. :class:`rocmax.ForwardSplit`, and scikit-learn's ``TimeSeriesSplit``, use
         the scores of the held-out periods, which are all but the first one.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes that of the estimator; if it has none, ``classes_[1]``, the larger
-        label. Another label than that of the estimator is an error.
+    pos_label : ...
+        ``pos_label`` of the estimator comes first; another one is an error.
     random_state : ...
         Used only if ``cv`` is a float.
     rate : {"row", "group"}, default="row"
@@ -404,11 +396,7 @@ class FPRThresholdClassifier(HeldOutThreshold):
 
     Attributes
     ----------
-    estimator_ : estimator
-        The fitted classifier.
-    threshold_ : float
-        Rows with a score above it are predicted positive. The score is the decision function, with the sign that makes
-        high values indicate the positive class, or the probability of the positive class.
+    estimator_, threshold_
     n_negatives_ : int
         Number of held-out negatives.
     n_groups_ : int
@@ -416,10 +404,7 @@ class FPRThresholdClassifier(HeldOutThreshold):
     violation_bound_ : float
         Bound on the probability that the false-positive rate is above ``max_fpr``; NaN without ``confidence``.
         With groups, it is ``1 - confidence``.
-    classes_
-    positive_class_ : object
-        The positive class.
-    n_features_in_, feature_names_in_
+    classes_, positive_class_, n_features_in_, feature_names_in_
 
     References
     ----------
@@ -484,8 +469,7 @@ class TPRThresholdClassifier(HeldOutThreshold):
 
     Parameters
     ----------
-    estimator : estimator
-        Classifier with ``decision_function`` or ``predict_proba``.
+    estimator
     min_tpr : float, default=0.95
         Required true-positive rate, above 0 and below 1. A limit ``r`` on the false-negative rate is ``1 - r`` here.
     confidence : float, default=None
@@ -493,9 +477,8 @@ class TPRThresholdClassifier(HeldOutThreshold):
         log(min_tpr)`` held-out positives. None gives no guarantee.
     cv : float, int, cross-validation generator, iterable or "prefit", default=0.3
         Source of the held-out positives, as that of the negatives in :class:`FPRThresholdClassifier`.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes that of the estimator; if it has none, ``classes_[1]``, the larger
-        label. Another label than that of the estimator is an error.
+    pos_label : ...
+        ``pos_label`` of the estimator comes first; another one is an error.
     random_state : ...
         Used only if ``cv`` is a float.
     rate : {"row", "group"}, default="row"
@@ -504,11 +487,7 @@ class TPRThresholdClassifier(HeldOutThreshold):
 
     Attributes
     ----------
-    estimator_ : estimator
-        The fitted classifier.
-    threshold_ : float
-        Rows with a score above it are predicted positive. The score is the decision function, with the sign that makes
-        high values indicate the positive class, or the probability of the positive class.
+    estimator_, threshold_
     n_positives_ : int
         Number of held-out positives.
     n_groups_ : int
@@ -516,10 +495,7 @@ class TPRThresholdClassifier(HeldOutThreshold):
     violation_bound_ : float
         Bound on the probability that the true-positive rate is below ``min_tpr``; NaN without ``confidence``.
         With groups, it is ``1 - confidence``.
-    classes_
-    positive_class_ : object
-        The positive class.
-    n_features_in_, feature_names_in_
+    classes_, positive_class_, n_features_in_, feature_names_in_
 
     References
     ----------
@@ -575,23 +551,20 @@ class LimitThresholdClassifier(HeldOutThreshold):
 
     Parameters
     ----------
-    estimator : estimator
-        Classifier with ``decision_function`` or ``predict_proba``.
+    estimator
     limits : Limits
         The limits, the confidence and the rate. ``capacity`` must be a share; ``per`` is a column of `X`, a data frame.
         Both ``max_fpr`` and ``min_tpr`` are kept; ``measure`` and ``min_fpr`` are not used.
     cv : float, int, cross-validation generator, iterable or "prefit", default=0.3
         Source of the held-out rows, as in :class:`FPRThresholdClassifier`.
-    pos_label : int, float, bool or str, default=None
-        Label of the positive class. None takes that of the estimator; if it has none, ``classes_[1]``, the larger
-        label. Another label than that of the estimator is an error.
+    pos_label : ...
+        ``pos_label`` of the estimator comes first; another one is an error.
     random_state : ...
         Used only if ``cv`` is a float.
 
     Attributes
     ----------
-    estimator_ : estimator
-        The fitted classifier.
+    estimator_
     threshold_ : float
         Rows with a score above it are predicted positive. With a column of ``per``, it is the highest threshold of a
         value, and that of rows with another value or none.
@@ -609,10 +582,7 @@ class LimitThresholdClassifier(HeldOutThreshold):
         Number of groups of held-out rows; only if ``fit`` was given groups.
     violation_bound_ : float
         Bound on the probability that a limit is broken; NaN without ``confidence``.
-    classes_
-    positive_class_ : object
-        The positive class.
-    n_features_in_, feature_names_in_
+    classes_, positive_class_, n_features_in_, feature_names_in_
 
     References
     ----------
@@ -714,16 +684,14 @@ class LimitThresholdClassifier(HeldOutThreshold):
             values = column_texts(X, limits.column)[held_out.places]
             parts = {value: held_out.of(rows) for value, rows in rows_of_values(values, limits.column).items()}
         level = level_of(limits, len(parts))
-        found: dict[str, tuple[Choice, Choice | None]] = {}
+        firsts: dict[str, Choice] = {}
+        seconds: dict[str, float] = {}
         for value, part in parts.items():
             with naming(limits.column, value):
-                first = choose_threshold(part, limits, level)
-                second = None
+                first = firsts[value] = choose_threshold(part, limits, level)
                 if limits.block is not None:
                     own = replace(limits.block, rate=limits.rate)
-                    second = choose_threshold(part, own, level, at_least=(first.threshold, first.binding))
-                found[value] = first, second
-        firsts = {value: first for value, (first, _) in found.items()}
+                    seconds[value] = choose_threshold(part, own, level, first[:2]).threshold
         self.threshold_ = max(first.threshold for first in firsts.values())
         alone = firsts[""].bound if limits.block is None and "" in firsts else math.nan
         self.violation_bound_ = 1 - limits.confidence if limits.confidence and math.isnan(alone) else alone
@@ -732,9 +700,7 @@ class LimitThresholdClassifier(HeldOutThreshold):
         if limits.column is not None:
             self.thresholds_ = {value: first.threshold for value, first in firsts.items()}
         if limits.block is not None:
-            seconds = {value: second.threshold for value, (_, second) in found.items() if second is not None}
-            self.block_threshold_ = max(seconds.values())
-            self.block_thresholds_ = seconds
+            self.block_threshold_, self.block_thresholds_ = max(seconds.values()), seconds
 
 
 def rows_per_period(times: NDArray[Any], period: str) -> float:
@@ -744,8 +710,7 @@ def rows_per_period(times: NDArray[Any], period: str) -> float:
     """
     if times.dtype.kind != "M":
         raise ValueError(Message(Parameter("per", period), " requires dates or times; got a column of numbers"))
-    code = {"hour": "h", "day": "D", "week": "W", "month": "M"}[period]
-    number = times.astype(f"datetime64[{code}]").astype(np.int64)
+    number = calendar(times, PERIODS[period]).astype(np.int64)
     n_inside = int(number.max() - number.min()) - 1
     if n_inside < 1:
         raise ValueError(
@@ -847,12 +812,12 @@ def choose_threshold(
     if len(rates) + bool(floor) == 1 and "min_precision" not in alerts and at_least is None:
         (name, (threshold, bound)) = next(iter(rates.items()), ("min_tpr", lowest or (math.nan, math.nan)))
         return Choice(threshold, name, bound)
-    cuts = _Cuts(*cumulated(held_out.scores, held_out.positive, held_out.weight))
+    cuts = ScoreCuts(*cumulated(held_out.scores, held_out.positive, held_out.weight))
     most = cuts.values.size if highest is None else int(np.count_nonzero(cuts.values > highest[0]))
     least = 0 if lowest is None else int(np.count_nonzero(cuts.values > lowest[0]))
     kept = np.ones(cuts.values.size, dtype=bool)
     if "min_precision" in alerts:
-        kept = precise_cuts(cuts, held_out, alerts["min_precision"], level)
+        kept = precise_cuts(cuts, alerts["min_precision"], level, held_out)
     # Numbers of distinct scores that may be above the threshold.
     allowed = 1 + np.flatnonzero(kept[:most])
     allowed = allowed[allowed >= least]
@@ -869,7 +834,7 @@ def choose_threshold(
     return Choice(just_above(held_out.scores, float(cuts.values[n_accepted])), "min_precision", bound)
 
 
-class _Cuts(NamedTuple):
+class ScoreCuts(NamedTuple):
     """Distinct scores in descending order, and the weights of positives and negatives at or above each."""
 
     values: Array
@@ -890,11 +855,11 @@ def rate_threshold(held_out: Scored, limits: Limits, name: str, delta: float | N
     if delta is None:
         weight = _rate_weight(held_out, members, limits.rate)
         return (at_tpr if floor else at_fpr)(scores, positive, weight, limit), math.nan
-    max_rate, risk, required = (1 - limit, -scores, limit) if floor else (limit, scores, None)
+    max_rate, risk = (1 - limit, -scores) if floor else (limit, scores)
     if groups is None:
-        k, bound = order_statistic(int(np.count_nonzero(members)), max_rate, delta, required, name=name)
+        k, bound = order_statistic(int(np.count_nonzero(members)), max_rate, delta, name)
     else:
-        k, bound = group_order(risk[members], groups[members], max_rate, delta, limits.rate, required, name), delta
+        k, bound = group_order(risk[members], groups[members], max_rate, delta, limits.rate, name), delta
     return (below_order if floor else above_order)(scores, positive, k), bound
 
 
@@ -912,32 +877,31 @@ def check_counts(
         limit = limits.on_alerts.get(name, limits.min_tpr)
         members = {"max_fpr": ~positive, "capacity": positive | True}.get(name, positive)
         max_rate = 1 - limit if name.startswith("min") else limit
-        required = limit if name == "min_tpr" else None
         if groups is None or name == "min_precision":
             level = delta * PRECISION.starts[0][1] if name == "min_precision" else delta
-            order_statistic(int(np.count_nonzero(members)), max_rate, level, required, share, name)
+            order_statistic(int(np.count_nonzero(members)), max_rate, level, name, share)
         else:
             sizes = np.unique(groups[members], return_counts=True)[1]
-            GroupEvidence(sizes, max_rate, delta, limits.rate).check(required, share, name)
+            GroupEvidence(sizes, max_rate, delta, limits.rate).check(name, share)
 
 
-def precise_cuts(cuts: _Cuts, held_out: Scored, floor: float, delta: float | None) -> Bools:
+def precise_cuts(cuts: ScoreCuts, floor: float, delta: float | None, held_out: Scored | None = None) -> Bools:
     """Return at which cuts the precision is at least a floor, on the held-out rows or, by tests, on new rows.
 
     Given the number of alerts above a threshold, that of the positives among them is binomial. The tests go down from
     the highest scores and stop at the first that fails, so the first threshold with too low a precision is wrongly
     passed with probability ``delta`` at most (fixed-sequence testing). They start at several numbers of alerts, which
-    share ``delta``; a sequence that arrives at the next start adds the part of that one to its own (fallback).
+    share ``delta``; a sequence that arrives at the next start adds the part of that one to its own (fallback). The
+    held-out rows are needed for their groups only.
     """
     alerts = cuts.tp + cuts.fp
     if delta is None:
         return np.asarray(cuts.tp >= floor * alerts * (1 - DUST))
     tested, p_values = np.arange(alerts.size), binom.sf(cuts.tp - 1, alerts, floor)
-    scale = 1.0
-    if held_out.groups is not None:
-        scale = math.sqrt(held_out.groups.size / np.unique(held_out.groups).size)
-        tested, p_values = _group_p_values(cuts, held_out, floor, delta, scale)
-    starts = [scale * _first_alerts(floor, gap, part * delta) for gap, part in PRECISION.starts]
+    starts: list[float] = [*first_alerts(floor, delta)]
+    if held_out is not None and held_out.groups is not None:
+        starts = [each * math.sqrt(held_out.groups.size / np.unique(held_out.groups).size) for each in starts]
+        tested, p_values = _group_p_values(cuts, held_out, held_out.groups, floor, delta, starts[0])
     first = [int(np.count_nonzero(alerts[tested] < start)) for start in starts]
     kept, level = np.zeros(alerts.size, dtype=bool), 0.0
     for (_, part), begin, end in zip(PRECISION.starts, first, [*first[1:], tested.size], strict=True):
@@ -948,24 +912,23 @@ def precise_cuts(cuts: _Cuts, held_out: Scored, floor: float, delta: float | Non
     return kept
 
 
-def _first_alerts(floor: float, gap: float, level: float) -> int:
-    """Return the smallest number of alerts at which a precision some way above a floor is enough evidence."""
-    size = 64
-    while True:
-        n = np.arange(1, size + 1)
-        enough = binom.sf(np.ceil(n * (floor + gap * (1 - floor))) - 1, n, floor) <= level
-        if enough.any():
-            return int(n[enough.argmax()])
-        size *= 4
+def first_alerts(floor: float, delta: float) -> list[int]:
+    """Return the numbers of alerts at which the tests of a precision start; see `PrecisionRules`."""
+    found = []
+    for gap, part in PRECISION.starts:
+        share = floor + gap * (1 - floor)
+        # Chernoff's bound on the number; the evidence does not always grow with it, as the positives are integers.
+        most = -math.log(part * delta) / (rel_entr(share, floor) + rel_entr(1 - share, 1 - floor))
+        n = np.arange(1, math.ceil(most) + 1)
+        found.append(int(n[(binom.sf(np.ceil(n * share) - 1, n, floor) <= part * delta).argmax()]))
+    return found
 
 
 def _group_p_values(
-    cuts: _Cuts, held_out: Scored, floor: float, delta: float, scale: float
+    cuts: ScoreCuts, held_out: Scored, groups: NDArray[np.intp], floor: float, delta: float, start: float
 ) -> tuple[NDArray[np.intp], Array]:
     """Return some cuts, and the reciprocal of the evidence of the groups of the alerts above each of them."""
-    alerts, groups, scores = cuts.tp + cuts.fp, np.asarray(held_out.groups), join_ties(held_out.scores)
-    (gap, part), *_ = PRECISION.starts
-    start = scale * _first_alerts(floor, gap, part * delta)
+    alerts, scores = cuts.tp + cuts.fp, join_ties(held_out.scores)
     wanted = np.geomspace(start, max(start, alerts[-1]), PRECISION.grid)
     tested = np.unique(np.minimum(np.searchsorted(alerts, wanted), alerts.size - 1))
     found = []
@@ -989,7 +952,9 @@ def _rate_weight(held_out: Scored, members: Bools, rate: str) -> Array | None:
     return weight
 
 
-def _refusal(cuts: _Cuts, held_out: Scored, limits: Limits, delta: float | None, kept: Bools, least: int) -> Message:
+def _refusal(
+    cuts: ScoreCuts, held_out: Scored, limits: Limits, delta: float | None, kept: Bools, least: int
+) -> Message:
     """Return why no cut keeps all limits, with the nearest limits that one keeps.
 
     ``kept`` says which cuts have enough precision, of those that the other limits on alerts allow; ``least`` is the
@@ -1030,18 +995,15 @@ def _bound(hits: float, n: float, delta: float | None, *, upper: bool) -> float:
     return float(beta.ppf(1 - delta, hits + 1, n - hits) if upper else beta.ppf(delta, hits, n - hits + 1))
 
 
-def _best_precision(cuts: _Cuts, held_out: Scored, delta: float | None, least: int, most: int) -> float:
+def _best_precision(cuts: ScoreCuts, held_out: Scored, delta: float | None, least: int, most: int) -> float:
     """Return the largest floor on precision that some cut from ``least`` to ``most`` keeps, to three digits."""
     grid = np.arange(1, 1000) / 1000
 
     def keeps(floor: float) -> bool:
-        return bool(precise_cuts(cuts, held_out, floor, delta)[max(least, 1) - 1 : most].any())
+        return bool(precise_cuts(cuts, floor, delta, held_out)[max(least, 1) - 1 : most].any())
 
-    low, high = 0, grid.size  # the number of values that are kept, and one that is not
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if keeps(grid[middle - 1]) else (low, middle)
-    return float(grid[low - 1]) if low else 0.0
+    n_kept = bisect_left(grid, True, key=lambda floor: not keeps(floor))
+    return float(grid[n_kept - 1]) if n_kept else 0.0
 
 
 def _rounded(value: float, *, up: bool) -> float:
@@ -1053,22 +1015,17 @@ def _rounded(value: float, *, up: bool) -> float:
 
 
 def order_statistic(
-    n_rows: int,
-    max_rate: float,
-    delta: float,
-    required_tpr: float | None = None,
-    share: str = "cv",
-    name: str = "max_fpr",
+    n_rows: int, max_rate: float, delta: float, name: str = "max_fpr", share: str = "cv"
 ) -> tuple[int, float]:
     """Return the smallest ``k`` whose order statistic exceeds an error rate with probability at most ``delta``.
 
     For the positives, of which it is the ``k``-th from the top, the error rate is one minus the required true-positive
-    rate. ``share`` names the parameter with the fraction of held-out rows, and ``name`` that with the limit, in the
+    rate. ``name`` names the parameter with the limit, and ``share`` that with the fraction of held-out rows, in the
     message about too few of them.
     """
     needed = rows_needed(max_rate, delta)
     if n_rows < needed:
-        limit, rows, change = _limit_text(max_rate, required_tpr, name)
+        limit, rows, change = _limit_text(max_rate, name)
         raise ValueError(
             Message(
                 f"{limit} with confidence {1 - delta:g} requires at least {needed} held-out {rows}; got {n_rows}. Use "
@@ -1076,12 +1033,12 @@ def order_statistic(
                 *(Parameter(share), "), ", *change, " or decrease ", Parameter("confidence")),
             )
         )
-    low, high = 0, n_rows  # too few, and enough: the bound falls with the order
-    while high - low > 1:
-        middle = (low + high) // 2
-        enough = binom.sf(middle - 1, n_rows, 1 - max_rate) <= delta * (1 + 1e-9)
-        low, high = (low, middle) if enough else (middle, high)
-    return high, float(binom.sf(high - 1, n_rows, 1 - max_rate))
+
+    def enough(k: int) -> bool:
+        return bool(binom.sf(k - 1, n_rows, 1 - max_rate) <= delta * (1 + 1e-9))
+
+    k = 1 + bisect_left(range(1, n_rows), True, key=enough)  # the bound falls with the order, and all rows are enough
+    return k, float(binom.sf(k - 1, n_rows, 1 - max_rate))
 
 
 def rows_needed(max_rate: float, delta: float) -> int:
@@ -1097,47 +1054,34 @@ def rows_enough(max_rate: float, delta: float, share: float) -> int:
     """
 
     def fewest(allowed: int) -> int:
-        low, high = allowed, math.ceil((allowed + 1) / max_rate)
-        while bdtr(allowed, high, max_rate) > delta * (1 + 1e-9):
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if bdtr(allowed, middle, max_rate) <= delta * (1 + 1e-9) else (middle, high)
-        return high
+        return _first_from(allowed + 1, lambda n: bool(bdtr(allowed, n, max_rate) <= delta * (1 + 1e-9)))
 
-    def keeps(allowed: int) -> bool:
-        return (allowed + 1) / fewest(allowed + 1) >= (1 - share) * max_rate
-
-    low, high = -1, 1
-    while not keeps(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if keeps(middle) else (middle, high)
-    return fewest(high)
+    return fewest(_first_from(0, lambda allowed: (allowed + 1) / fewest(allowed + 1) >= (1 - share) * max_rate))
 
 
-def _limit_text(
-    max_rate: float, required_tpr: float | None, name: str = "max_fpr"
-) -> tuple[str, str, tuple[str, Parameter]]:
-    """Return a limit, the rows it is about, and how to make it easier to keep."""
-    if required_tpr is not None:
-        return f"a true-positive rate of at least {required_tpr:g}", "positives", ("decrease ", Parameter("min_tpr"))
-    if name == "min_precision":
-        floor = f"a precision of at least {1 - max_rate:g}"
-        return floor, "positives", ("decrease ", Parameter("min_precision"))
-    limit, rows = ("a share of alerts", "rows") if name == "capacity" else ("a false-positive rate", "negatives")
-    return f"{limit} of at most {max_rate:g}", rows, ("increase ", Parameter(name))
+def _first_from(start: int, enough: Callable[[int], bool]) -> int:
+    """Return the first integer from a start on that is enough, as all later ones are."""
+    size = 1
+    while not enough(start + size - 1):
+        size *= 2
+    return start + bisect_left(range(start, start + size - 1), True, key=enough)
+
+
+def _limit_text(max_rate: float, name: str) -> tuple[str, str, tuple[str, Parameter]]:
+    """Return a limit, the rows it is about, and how to make it easier to keep; ``name`` is that of its parameter."""
+    what, rows = {
+        "max_fpr": ("a false-positive rate", "negatives"),
+        "min_tpr": ("a true-positive rate", "positives"),
+        "min_precision": ("a precision", "positives"),
+        "capacity": ("a share of alerts", "rows"),
+    }[name]
+    floor = name.startswith("min")
+    limit = f"at least {1 - max_rate:g}" if floor else f"at most {max_rate:g}"
+    return f"{what} of {limit}", rows, ("decrease " if floor else "increase ", Parameter(name))
 
 
 def group_order(
-    risk: Array,
-    groups: NDArray[np.intp],
-    max_rate: float,
-    delta: float,
-    rate: str,
-    required_tpr: float | None = None,
-    name: str = "max_fpr",
+    risk: Array, groups: NDArray[np.intp], max_rate: float, delta: float, rate: str, name: str = "max_fpr"
 ) -> int:
     """Return how many rows of one class, those of the lowest risk, a threshold must place on the right side.
 
@@ -1147,14 +1091,13 @@ def group_order(
     """
     _, group = np.unique(groups, return_inverse=True)
     evidence = GroupEvidence(np.bincount(group), max_rate, delta, rate)
-    evidence.check(required_tpr, name=name)
+    evidence.check(name)
     order = np.argsort(risk, kind="stable")
-    low, high = 0, risk.size  # too few, and enough
-    while high - low > 1:
-        middle = (low + high) // 2
-        errors = np.bincount(group[order[middle:]], minlength=evidence.n_groups)
-        low, high = (low, middle) if evidence.is_enough(errors) else (middle, high)
-    return high
+
+    def enough(k: int) -> bool:
+        return evidence.is_enough(np.bincount(group[order[k:]], minlength=evidence.n_groups))
+
+    return 1 + bisect_left(range(1, risk.size), True, key=enough)
 
 
 class GroupEvidence:
@@ -1190,11 +1133,11 @@ class GroupEvidence:
         """Return whether the evidence allows the decision that the rate is at most the limit."""
         return self.log_evidence(errors) >= math.log(1 / self._delta) * (1 - 1e-12)
 
-    def check(self, required_tpr: float | None, share: str = "cv", name: str = "max_fpr") -> None:
+    def check(self, name: str = "max_fpr", share: str = "cv") -> None:
         """Raise ValueError if there are too few groups even without errors; see `order_statistic` for the names."""
         if self.is_enough(np.zeros(self.n_groups, dtype=np.intp)):
             return
-        limit, rows, change = _limit_text(self._max_rate, required_tpr, name)
+        limit, rows, change = _limit_text(self._max_rate, name)
         exact = self._rate == "group" or np.ptp(self._sizes) == 0
         per_group = (
             () if self._rate == "group" else (", use ", Parameter("rate", "group", "{}, which counts each group once"))
@@ -1210,13 +1153,7 @@ class GroupEvidence:
 
     def needed(self) -> int:
         """Return the number of groups, with sizes as here, that suffices without errors."""
-        low, high = (0, self.n_groups) if self._suffice(self.n_groups) else (self.n_groups, 2 * self.n_groups)
-        while not self._suffice(high):
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self._suffice(middle) else (middle, high)
-        return high
+        return _first_from(1, self._suffice)
 
     def _suffice(self, n_groups: int) -> bool:
         sizes = np.resize(self._sizes, n_groups)

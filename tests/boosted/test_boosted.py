@@ -104,14 +104,6 @@ def test_the_window_objective_is_tried_for_low_false_positive_rates_only():
     assert BoostedClassifier("f_beta", objective="window", **QUICK).fit(X, y).used_objective_ == "window"
 
 
-def test_the_two_way_partial_auc_is_the_partial_auc_with_both_limits():
-    X, y = rings(300)
-    limits = {"min_tpr": 0.6, "max_fpr": 0.1}
-    one, two = (BoostedClassifier(name, **limits, **QUICK).fit(X, y) for name in ("partial_auc", "two_way_partial_auc"))
-    assert one.cv_results_ == two.cv_results_
-    np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
-
-
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("max_fpr", [0.1, 1.0])
 def test_above_a_true_positive_rate(engine, max_fpr):

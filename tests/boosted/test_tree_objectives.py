@@ -255,7 +255,6 @@ def test_the_interface_for_scikit_learn():
 @pytest.mark.parametrize("name", [name for name in measure_names() if name != "weighted_relative_accuracy"])
 def test_evaluation_is_the_measure(name):
     params = {
-        "two_way_partial_auc": {"min_tpr": 0.3, "max_fpr": 0.4},
         "tpr_at_fpr": {"max_fpr": 0.1},
         "fpr_at_tpr": {"min_tpr": 0.8},
         "precision_at_k": {"k": 0.1},

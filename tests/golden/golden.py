@@ -176,7 +176,7 @@ LOSSES: list[Any] = [
 MEASURES: list[tuple[str, dict[str, Any]]] = [
     ("partial_auc_score", {"max_fpr": 0.2}),
     ("partial_auc_score", {"min_fpr": 0.05, "max_fpr": 0.2}),
-    ("two_way_partial_auc_score", {"min_tpr": 0.5, "max_fpr": 0.3}),
+    ("partial_auc_score", {"min_tpr": 0.5, "max_fpr": 0.3}),
     ("tpr_at_fpr", {"max_fpr": 0.1}),
     ("fpr_at_tpr", {"min_tpr": 0.8}),
     ("precision_at_k", {"k": 30}),

@@ -28,10 +28,6 @@ def true_precision(k):
 TRUTH = {
     "roc_auc": ({}, norm.cdf(SHIFT / np.sqrt(2))),
     "partial_auc": ({"min_fpr": 0.02, "max_fpr": 0.2}, quad(true_rate, 0.02, 0.2)[0] / 0.18),
-    "two_way_partial_auc": (
-        {"min_tpr": 0.4, "max_fpr": 0.4},
-        quad(lambda f: max(true_rate(f) - 0.4, 0), 0, 0.4, limit=200)[0] / 0.24,
-    ),
     "tpr_at_fpr": ({"max_fpr": 0.1}, true_rate(0.1)),
     "fpr_at_tpr": ({"min_tpr": 0.7}, norm.sf(norm.isf(0.7) + SHIFT)),
     "precision_at_k": ({"k": 0.1}, true_precision(0.1)),

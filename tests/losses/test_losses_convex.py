@@ -440,3 +440,15 @@ def test_a_band_of_two_rows_has_pairs_and_one_of_one_row_has_none():
     first, second, share = pairs_of_band(scores, np.array([0, 1]), weight, 2.0)
     assert set(first) | set(second) == {0, 1}
     np.testing.assert_allclose(np.sort(share), [1.0, 3.0])
+
+
+def test_pairs_at_a_jump_of_the_rank_reach_each_negative_that_it_passes():
+    """The rank of the one positive jumps between the end of the window, 15, and the 1 negative above the positive."""
+    negatives = np.sort(np.random.default_rng(0).normal(size=100))
+    scores = np.append(negatives, 2.0)
+    pairs = PartialAUCTight(0.1, 0.15).bind(np.arange(101) == 100).curvature(scores, 200)
+    assert (negatives > 2.0).sum() == 1
+    # Rows 85 to 98 lie in between; those near the score of the positive are at a kink as well.
+    times = np.bincount(pairs.second[pairs.first == 100], minlength=101)
+    assert (times[:85] == 0).all()
+    assert np.ptp(times[85:96]) <= 2 < times[85:96].min()

@@ -27,7 +27,6 @@ from rocmax.tables.options import MEASURES
 
 PARAMS = {
     "partial_auc": {"min_fpr": 0.1, "max_fpr": 0.6},
-    "two_way_partial_auc": {"min_tpr": 0.3, "max_fpr": 0.8},
     "tpr_at_fpr": {"max_fpr": 0.3},
     "fpr_at_tpr": {"min_tpr": 0.5},
     "precision_at_k": {"k": 3},
@@ -112,7 +111,6 @@ def test_an_unknown_name_lists_all(name):
         ("tpr_at_fpr", {}, "tpr_at_fpr requires a value for max_fpr; got no parameters"),
         ("partial_auc", {"max_fpr": 0.0}, "0 <= min_fpr < max_fpr <= 1"),
         ("tpr_at_fpr", {"max_fpr": 1.5}, "max_fpr must be between 0 and 1; got 1.5"),
-        ("two_way_partial_auc", {"min_tpr": 1.0, "max_fpr": 0.1}, "0 <= min_tpr < 1"),
         ("precision_at_k", {"k": 0}, "at least 1; got 0"),
         ("f_beta", {"beta": -1.0}, "beta must be a finite number > 0; got -1.0"),
         (ALL["roc_auc"], {"max_fpr": 0.1}, "must not be passed with a Measure, .*; got max_fpr"),
@@ -312,19 +310,6 @@ def test_a_measure_by_name_or_as_an_object(kind, measure, payments):
     np.testing.assert_array_equal(model.coef_, named.coef_)
     np.testing.assert_array_equal(model.intercept_, named.intercept_)
     assert model.score(*payments) == named.score(*payments)
-
-
-@online
-def test_the_two_way_partial_auc_is_the_partial_auc_with_both_limits(kind, payments):
-    limits = {"min_tpr": 0.4, "max_fpr": 0.5}
-    two_way, partial = (find_measure(name, **limits) for name in ("two_way_partial_auc", "partial_auc"))
-    assert two_way.convex_loss() == partial.convex_loss()
-    assert two_way.soft_loss(0.3) == partial.soft_loss(0.3)
-    models = [kind(name, **limits, **SHORT[kind]).fit(*payments) for name in ("two_way_partial_auc", "partial_auc")]
-    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
-    np.testing.assert_array_equal(models[0].intercept_, models[1].intercept_)
-    assert models[0].score(*payments) == models[1].score(*payments)
-    assert models[0].predict(payments[0])[payments[1] == 1].mean() >= 0.4
 
 
 def test_models_with_a_measure_are_copied_saved_and_searched(payments, tmp_path):

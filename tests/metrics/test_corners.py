@@ -169,15 +169,6 @@ def test_raw_areas_add_up_over_adjoining_floors(sample, b, other, t):
     assert normal * float(b) * (1 - low) == pytest.approx(partial_auc_score(y, s, min_tpr=low, **rest), **exactly)
 
 
-@many
-@given(samples(), rates, floors)
-def test_one_definition_of_the_two_way_area(sample, b, t):
-    y, s, weight = sample
-    assume(b > 0)
-    both = {"min_tpr": float(t), "max_fpr": float(b), "sample_weight": weight}
-    assert metrics.two_way_partial_auc_score(y, s, **both) == partial_auc_score(y, s, **both)
-
-
 def test_without_a_floor_nothing_changes():
     """Values from before there was a floor, to the last bit."""
     rng = np.random.default_rng(18)

@@ -22,7 +22,7 @@ SCORED = [
     (metrics.partial_auc_score, {"min_fpr": 0.15, "max_fpr": 0.55}),
     (metrics.partial_auc_score, {"min_fpr": 0.15, "max_fpr": 0.55, "standardize": True}),
     (metrics.partial_auc_score, {"min_fpr": 0.15, "max_fpr": 0.55, "definition": "count"}),
-    (metrics.two_way_partial_auc_score, {"min_tpr": 0.3, "max_fpr": 0.6}),
+    (metrics.partial_auc_score, {"min_tpr": 0.3, "max_fpr": 0.6}),
     (metrics.tpr_at_fpr, {"max_fpr": 0.3}),
     (metrics.fpr_at_tpr, {"min_tpr": 0.7}),
     (metrics.precision_at_k, {"k": 2}),
@@ -93,7 +93,7 @@ def test_area_by_numerical_integration():
     height = np.interp(grid, points[:, 0], points[:, 1])
     area = metrics.partial_auc_score(y, s, min_fpr=0.13, max_fpr=0.48)
     assert area == pytest.approx(height.mean(), abs=1e-5)
-    both = metrics.two_way_partial_auc_score(y, s, min_tpr=0.2, max_fpr=0.48)
+    both = metrics.partial_auc_score(y, s, min_tpr=0.2, max_fpr=0.48)
     grid = 0.48 * (np.arange(200_000) + 0.5) / 200_000
     height = np.interp(grid, points[:, 0], points[:, 1])
     assert both == pytest.approx(np.maximum(height - 0.2, 0).mean() / 0.8, abs=1e-5)
@@ -202,12 +202,12 @@ def test_two_way_area(sample, t, b):
     y, s, _ = sample
     assume(t < 1 and b > 0)
     expected = exact_area(y, s, Fraction(0), b, floor=t) / ((1 - t) * b)
-    got = metrics.two_way_partial_auc_score(y, s, min_tpr=float(t), max_fpr=float(b))
+    got = metrics.partial_auc_score(y, s, min_tpr=float(t), max_fpr=float(b))
     assert got == pytest.approx(float(expected), **exactly)
 
 
 def test_two_way_area_of_the_diagonal_is_a_triangle():
-    got = metrics.two_way_partial_auc_score([0, 1], [0, 0], min_tpr=0.25, max_fpr=0.75)
+    got = metrics.partial_auc_score([0, 1], [0, 0], min_tpr=0.25, max_fpr=0.75)
     assert got == pytest.approx(0.5 * 0.5 * 0.5 / (0.75 * 0.75))
 
 

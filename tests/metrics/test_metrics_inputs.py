@@ -11,7 +11,7 @@ from rocmax import metrics
 
 SCORED = [
     (metrics.partial_auc_score, {"max_fpr": 0.5}),
-    (metrics.two_way_partial_auc_score, {"min_tpr": 0.1, "max_fpr": 0.5}),
+    (metrics.partial_auc_score, {"min_tpr": 0.1, "max_fpr": 0.5}),
     (metrics.tpr_at_fpr, {"max_fpr": 0.5}),
     (metrics.fpr_at_tpr, {"min_tpr": 0.5}),
     (metrics.precision_at_k, {"k": 1}),
@@ -108,9 +108,6 @@ def test_bad_predictions(measure, params, predicted, message):
         ("partial_auc_score", {"max_fpr": float("nan")}, "max_fpr=nan"),
         ("partial_auc_score", {"definition": "sum"}, 'must be "area" or "count"; got \'sum\''),
         ("partial_auc_score", {"definition": "count", "standardize": True}, 'requires definition="area"'),
-        ("two_way_partial_auc_score", {"min_tpr": 1.0, "max_fpr": 0.5}, "got min_tpr=1.0, max_fpr=0.5"),
-        ("two_way_partial_auc_score", {"min_tpr": 0.0, "max_fpr": 0.0}, "got min_tpr=0.0, max_fpr=0.0"),
-        ("two_way_partial_auc_score", {"min_tpr": -0.1, "max_fpr": 0.5}, "got min_tpr=-0.1"),
         ("tpr_at_fpr", {"max_fpr": -0.1}, "max_fpr must be between 0 and 1; got -0.1"),
         ("tpr_at_fpr", {"max_fpr": float("nan")}, "got nan"),
         ("fpr_at_tpr", {"min_tpr": 1.1}, "min_tpr must be between 0 and 1; got 1.1"),

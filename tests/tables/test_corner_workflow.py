@@ -80,15 +80,6 @@ def test_both_limits(table):
     assert result.measures["partial_auc"]["value"] == expected
 
 
-def test_the_two_way_partial_auc_is_another_name_for_the_partial_auc_with_both_limits(table):
-    one, two = (
-        fit_table(table, limits=Limits(min_tpr=0.5, measure=measure), max_fpr=0.3, **GOAL)
-        for measure in ("partial_auc", "two_way_partial_auc")
-    )
-    assert two.facts.measure == "partial_auc"
-    assert one.held_out == two.held_out
-
-
 def test_every_model_takes_the_floor():
     folds = [(np.arange(8), np.arange(8))]
     tuned = make_classifier("linear", check_limits(Limits(min_tpr=0.9)), "1", 0, folds)
@@ -114,14 +105,6 @@ def test_the_guarantee_is_for_the_floor(table):
         ({"limits": Limits(min_tpr="0.8")}, "min_tpr must be a number of at least 0 and below 1; got '0.8'"),
         ({"confidence": 0.9}, "confidence requires a limit: max_fpr=... or limits=Limits(min_tpr=...)"),
         ({"limits": Limits(min_tpr=0.8, measure="tpr_at_fpr")}, "requires a limit: max_fpr=..."),
-        (
-            {"limits": Limits(min_tpr=0.8, measure="two_way_partial_auc")},
-            "requires both limits: max_fpr=... and limits=Limits(min_tpr=...)",
-        ),
-        (
-            {"max_fpr": 0.2, "limits": Limits(measure="two_way_partial_auc")},
-            "requires both limits: max_fpr=... and limits=Limits(min_tpr=...)",
-        ),
     ],
 )
 def test_bad_parameters(table, options, message):

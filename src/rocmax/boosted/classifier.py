@@ -145,14 +145,14 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
     Parameters
     ----------
     measure : str or Measure, default="partial_auc"
-        Measure to train for: "roc_auc", "partial_auc", "two_way_partial_auc", "tpr_at_fpr", "precision_at_k",
+        Measure to train for: "roc_auc", "partial_auc", "tpr_at_fpr", "precision_at_k",
         "break_even_point", "f_beta" or "g_mean". An object of :mod:`rocmax.measures` has its own parameters.
     min_fpr : ...
         Used by "partial_auc".
     max_fpr : ...
-        Used by "partial_auc" and "two_way_partial_auc"; also the limit of "tpr_at_fpr".
+        Used by "partial_auc"; also the limit of "tpr_at_fpr".
     min_tpr : ...
-        Used by "partial_auc" and "two_way_partial_auc".
+        Used by "partial_auc".
     k : ...
         Used by "precision_at_k". A number is converted to a fraction of the training rows for the choice of the
         threshold.

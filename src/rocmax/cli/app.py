@@ -102,8 +102,7 @@ LIMITS: Group = {
     ),
     "measure": _option(
         str | None,
-        "roc_auc, partial_auc (default with a limit), two_way_partial_auc (the same, with both limits), tpr_at_fpr or "
-        "break_even_point.",
+        "roc_auc, partial_auc (default with a limit), tpr_at_fpr or break_even_point.",
     ),
 }
 THRESHOLD: Group = {

@@ -21,7 +21,6 @@ from rocmax.metrics.scores import (
     positive_scores,
     precision_at_k,
     tpr_at_fpr,
-    two_way_partial_auc_score,
     weighted_relative_accuracy,
 )
 from rocmax.metrics.uncertainty import Comparison, bootstrap_interval, bootstrap_test, delong_interval, delong_test
@@ -43,7 +42,6 @@ __all__ = [
     "precision_at_k",
     "roc_auc_score",
     "tpr_at_fpr",
-    "two_way_partial_auc_score",
     "weighted_relative_accuracy",
 ]
 

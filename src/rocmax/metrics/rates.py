@@ -113,9 +113,7 @@ def rates_by_period(
 def periods_of(times: NDArray[Any]) -> tuple[list[str], NDArray[np.intp]]:
     """Return the names of the periods with rows, in order, and the number of the period of each row."""
     for unit in UNITS if times.dtype.kind == "M" else ():
-        # NumPy counts weeks from a Thursday, the first day of 1970; weeks of the calendar begin on Mondays.
-        late = np.timedelta64(3 if unit == "W" else 0, "D")
-        starts, code = np.unique((times + late).astype(f"datetime64[{unit}]"), return_inverse=True)
+        starts, code = np.unique(calendar(times, unit), return_inverse=True)
         if starts.size <= RULES.most:
             return [_period_name(start, unit) for start in starts], code
     distinct, place, counts = np.unique(times, return_inverse=True, return_counts=True)
@@ -124,6 +122,11 @@ def periods_of(times: NDArray[Any]) -> tuple[list[str], NDArray[np.intp]]:
     _, first, code = np.unique((RULES.most * middle).astype(int), return_index=True, return_inverse=True)
     names = [f"from {str(distinct[i])[:10] if times.dtype.kind == 'M' else format(distinct[i], 'g')}" for i in first]
     return names, code[place]
+
+
+def calendar(times: NDArray[Any], unit: str) -> NDArray[Any]:
+    """Return the period of the calendar of each time; weeks begin on Mondays, and so are three days late in NumPy."""
+    return (times + np.timedelta64(3 if unit == "W" else 0, "D")).astype(f"datetime64[{unit}]")
 
 
 def _period_name(start: Any, unit: str) -> str:

@@ -15,7 +15,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.metrics._scorer import _Scorer
 
 from rocmax._rounding import DUST, top_weight, window_end
-from rocmax._support import Array, check_beta, check_floor, check_rate, check_region, check_window
+from rocmax._support import Array, check_beta, check_floor, check_rate, check_window
 from rocmax._validation import class_scores, named_pos_label, positive_index
 from rocmax.metrics.curve import (
     Blocks,
@@ -44,8 +44,8 @@ def partial_auc_score(
     r"""Area under a part of the ROC curve, as a fraction of the largest possible area.
 
     The part is limited by two false-positive rates, ``a = min_fpr`` and ``b = max_fpr``, and by the true-positive rate
-    ``t = min_tpr``. With the empirical ROC curve drawn with straight lines between its points (a block of tied scores
-    is one line), the ``"area"`` is
+    ``t = min_tpr``; with the last two, it is the two-way partial AUC. With the empirical ROC curve drawn with straight
+    lines between its points (a block of tied scores is one line), the ``"area"`` is
 
     .. math:: \frac{1}{(b-a)(1-t)} \int_a^b \max(\mathrm{TPR}(f) - t, 0)\, df,
 
@@ -100,43 +100,6 @@ def partial_auc_score(
     )
 
 
-def two_way_partial_auc_score(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    *,
-    min_tpr: float,
-    max_fpr: float,
-    sample_weight: ArrayLike | None = None,
-    pos_label: object = None,
-) -> float:
-    r"""Area under the ROC curve above a true-positive rate and left of a false-positive rate, as a fraction.
-
-    It is :func:`partial_auc_score` with these two limits, for applications that require both a high detection rate and
-    few false alarms.
-
-    Parameters
-    ----------
-    y_true, y_score, min_tpr
-    max_fpr : float
-        Right edge of the region, ``0 < max_fpr <= 1``.
-    sample_weight, pos_label
-
-    Returns
-    -------
-    float
-        1 for a perfect ranking, 0 if the curve does not enter the region.
-
-    Examples
-    --------
-    >>> from rocmax.metrics import two_way_partial_auc_score
-    >>> y, s = [0, 0, 0, 0, 1, 1, 1, 1], [1, 2, 3, 7, 4, 5, 6, 8]
-    >>> two_way_partial_auc_score(y, s, min_tpr=0.5, max_fpr=0.5)
-    0.5
-    """
-    curve = score_blocks(y_true, y_score, sample_weight, pos_label).curve()
-    return two_way_partial_auc(curve, min_tpr=min_tpr, max_fpr=max_fpr)
-
-
 def partial_auc(
     curve: Curve,
     *,
@@ -166,12 +129,6 @@ def partial_auc(
         diagonal = max(max_fpr - left, 0.0) * ((left - min_tpr) + (max_fpr - min_tpr)) / 2
         return 0.5 * (1 + (area - diagonal) / (largest - diagonal))
     return area / largest if normalize else area
-
-
-def two_way_partial_auc(curve: Curve, *, min_tpr: float, max_fpr: float) -> float:
-    """Compute :func:`two_way_partial_auc_score` from the curve."""
-    check_region(min_tpr, max_fpr)
-    return partial_auc(curve, min_tpr=min_tpr, max_fpr=max_fpr)
 
 
 def roc_auc(curve: Curve) -> float:
@@ -599,7 +556,6 @@ METRICS: dict[str, Metric] = {
     for metric in (
         Metric("roc_auc", area_under_roc, roc_auc),
         Metric("partial_auc", partial_auc_score, partial_auc),
-        Metric("two_way_partial_auc", two_way_partial_auc_score, two_way_partial_auc),
         Metric("tpr_at_fpr", tpr_at_fpr, best_tpr),
         Metric("fpr_at_tpr", fpr_at_tpr, best_fpr, greater_is_better=False),
         Metric("precision_at_k", precision_at_k, top_precision),

@@ -59,27 +59,25 @@ def resamples(blocks: Blocks, count: int, rng: np.random.Generator, depth: float
     With more than ``n_exact`` blocks, neighboring blocks are grouped; see :func:`group_starts`.
     """
     starts = group_starts(blocks, depth)
-    draw_negative, draw_positive = (_redrawer(np.add.reduceat(weight, starts), rng) for weight in blocks)
-    for _ in range(count):
-        yield Blocks(draw_negative(), draw_positive())
+    weight = np.concatenate([np.add.reduceat(of_class, starts) for of_class in blocks])
+    place = np.flatnonzero(weight)
+    rows = RankedRows(place >= starts.size, weight[place], place % starts.size, starts.size)
+    return (drawn[0] for drawn in paired_resamples([rows], count, rng, depth))
 
 
-def _group_of_rows(rows: RankedRows, depth: float) -> tuple[NDArray[np.intp], int]:
-    """Return the group of neighboring blocks of each row, and the number of groups."""
+def _grouped(rows: RankedRows, depth: float) -> RankedRows:
+    """Return the rows with groups of neighboring blocks as their blocks."""
     starts = group_starts(rows.blocks(), depth)
-    return (np.searchsorted(starts, np.arange(rows.n_blocks), "right") - 1)[rows.block], starts.size
+    group = np.searchsorted(starts, np.arange(rows.n_blocks), "right") - 1
+    return rows._replace(block=group[rows.block], n_blocks=starts.size)
 
 
 def paired_resamples(
     models: Sequence[RankedRows], count: int, rng: np.random.Generator, depth: float = 1.0
 ) -> Iterator[list[Blocks]]:
     """Yield the blocks of several models of the same rows, with the same resampled rows for each model."""
-    groups, sizes = zip(*(_group_of_rows(rows, depth) for rows in models), strict=True)
-    positive, weight = models[0].positive, models[0].weight
-    draws = [
-        _joint_redrawer(weight[members], [group[members] for group in groups], sizes, rng)
-        for members in (~positive, positive)
-    ]
+    models = [_grouped(rows, depth) for rows in models]
+    draws = [_redrawer(models, members, rng) for members in (~models[0].positive, models[0].positive)]
     for _ in range(count):
         negatives, positives = (draw() for draw in draws)
         yield [Blocks(*classes) for classes in zip(negatives, positives, strict=True)]
@@ -93,9 +91,8 @@ def cluster_resamples(
     Groups with positives only, with negatives only, and with both are resampled separately. Thus every resample has
     both classes, and groups of one row each are resampled as rows are.
     """
+    models = [_grouped(rows, depth) for rows in models]
     positive, weight = models[0].positive, models[0].weight
-    found = [_group_of_rows(rows, depth) for rows in models]
-    places = [(place + size * positive, size) for place, size in found]
     kinds = np.bincount(groups, positive) > 0, np.bincount(groups, ~positive) > 0
     strata = [np.flatnonzero(one & two) for one, two in (kinds, (~kinds[0], kinds[1]), (kinds[0], ~kinds[1]))]
     times = np.zeros(kinds[0].size)
@@ -103,8 +100,7 @@ def cluster_resamples(
         for members in strata:
             times[members] = np.bincount(rng.integers(max(1, members.size), size=members.size), minlength=members.size)
         drawn = weight * times[groups]
-        counted = [(np.bincount(place, drawn, 2 * size).astype(np.float64), size) for place, size in places]
-        yield [Blocks(total[:size], total[size:]) for total, size in counted]
+        yield [rows.blocks(drawn) for rows in models]
 
 
 def n_independent(positive: NDArray[np.bool_], weight: Array, groups: NDArray[np.intp] | None) -> float:
@@ -144,57 +140,12 @@ def _places(weight: Array) -> Array:
     return result
 
 
-def _redrawer(weight: Array, rng: np.random.Generator) -> Callable[[], Array]:
-    """Return a function that resamples the copies of one class."""
-    total, n_copies = _copies(weight)
-    occupied = np.flatnonzero(weight)
-    if _countable(weight, n_copies, occupied.size):
-        owner = np.repeat(np.arange(weight.size), weight.astype(np.intp))
-        return lambda: np.bincount(owner[rng.integers(n_copies, size=n_copies)], minlength=weight.size).astype(float)
-
-    def draw() -> Array:
-        drawn = np.zeros(weight.size)
-        drawn[occupied] = rng.multinomial(n_copies, weight[occupied] / total) * (total / n_copies)
-        return drawn
-
-    return draw
-
-
-def _joint_redrawer(
-    weight: Array, groups: Sequence[NDArray[np.intp]], sizes: Sequence[int], rng: np.random.Generator
+def _redrawer(
+    models: Sequence[RankedRows], members: NDArray[np.bool_], rng: np.random.Generator
 ) -> Callable[[], list[Array]]:
-    """Return a function that resamples the rows of one class and counts them in the groups of each model."""
-    _, n_copies = _copies(weight)
-    if not _countable(weight, n_copies, weight.size):
-        draw_rows = _redrawer(weight, rng)
-
-        def weigh() -> list[Array]:
-            drawn = draw_rows()
-            counts = (np.bincount(group, drawn, size) for group, size in zip(groups, sizes, strict=True))
-            return [summed.astype(np.float64, copy=False) for summed in counts]
-
-        return weigh
-    copies = weight.astype(np.intp)
-    apart = np.ones(weight.size, dtype=bool)
-    if weight.size > RULES.n_exact:
-        # Rows that are in the last group of every model need not be distinguished.
-        apart = np.any([group < size - 1 for group, size in zip(groups, sizes, strict=True)], axis=0)
-    owned = [np.repeat(group[apart], copies[apart]) for group in groups]
-    n_owned = owned[0].size
-
-    def count() -> list[Array]:
-        n_apart = n_owned if n_owned == n_copies else rng.binomial(n_copies, n_owned / n_copies)
-        rows = rng.integers(max(1, n_owned), size=n_apart)
-        found = [np.bincount(group.take(rows), minlength=size) for group, size in zip(owned, sizes, strict=True)]
-        for counts in found:
-            counts[-1] += n_copies - n_apart
-        return [counts.astype(np.float64) for counts in found]
-
-    return count
-
-
-def _copies(weight: Array) -> tuple[float, int]:
-    """Return the total weight of a class and the corresponding number of copies."""
+    """Return a function that resamples the rows of one class and counts them in the blocks of each model."""
+    weight, sizes = models[0].weight[members], [rows.n_blocks for rows in models]
+    places = [rows.block[members] for rows in models]
     total = float(weight.sum())
     n_copies = round(total)
     if n_copies < 1:
@@ -202,12 +153,31 @@ def _copies(weight: Array) -> tuple[float, int]:
             f"sample_weight must sum to at least 1 in each class, because the bootstrap draws copies; got {total:g}; "
             "scale sample_weight to numbers of copies"
         )
-    return total, n_copies
+    if n_copies >= RULES.few_copies * weight.size or not (weight == np.floor(weight)).all():
 
+        def weigh() -> list[Array]:
+            drawn = rng.multinomial(n_copies, weight / total) * (total / n_copies)
+            counts = (np.bincount(place, drawn, size) for place, size in zip(places, sizes, strict=True))
+            return [summed.astype(np.float64, copy=False) for summed in counts]
 
-def _countable(weight: Array, n_copies: int, n_places: int) -> bool:
-    """Return whether the weights are integers and the copies few enough to be drawn individually."""
-    return n_copies < RULES.few_copies * n_places and bool((weight == np.floor(weight)).all())
+        return weigh
+    copies = weight.astype(np.intp)
+    apart = np.ones(weight.size, dtype=bool)
+    if weight.size > RULES.n_exact:
+        # Rows that are in the last block of every model need not be distinguished.
+        apart = np.any([place < size - 1 for place, size in zip(places, sizes, strict=True)], axis=0)
+    owned = [np.repeat(place[apart], copies[apart]) for place in places]
+    n_owned = owned[0].size
+
+    def count() -> list[Array]:
+        n_apart = n_owned if n_owned == n_copies else rng.binomial(n_copies, n_owned / n_copies)
+        rows = rng.integers(max(1, n_owned), size=n_apart)
+        found = [np.bincount(place.take(rows), minlength=size) for place, size in zip(owned, sizes, strict=True)]
+        for counts in found:
+            counts[-1] += n_copies - n_apart
+        return [counts.astype(np.float64) for counts in found]
+
+    return count
 
 
 # A measure or its name, and its parameters.
@@ -433,7 +403,7 @@ def _few_in_class(n_fewest: float, groups: NDArray[np.intp] | None) -> str:
 
 def _few_in_area(measure: Metric, filled: dict[str, Any], curve: Curve) -> str:
     """Return a text if the region of a partial AUC contains too few rows of a class for an interval."""
-    if measure.name not in ("partial_auc", "two_way_partial_auc"):
+    if measure.name != "partial_auc":
         return ""
     width, height = filled.get("max_fpr", 1.0) - filled.get("min_fpr", 0.0), 1 - filled.get("min_tpr", 0.0)
     inside = (curve.n * width, "negatives"), (curve.m * height, "positives")

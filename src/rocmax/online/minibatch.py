@@ -114,15 +114,15 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
     Parameters
     ----------
     measure : str or Measure, default="partial_auc"
-        Measure to train for: "roc_auc", "partial_auc", "two_way_partial_auc", "tpr_at_fpr", "precision_at_k",
+        Measure to train for: "roc_auc", "partial_auc", "tpr_at_fpr", "precision_at_k",
         "break_even_point", "f_beta" or "g_mean", whose convex loss is minimized. An object of :mod:`rocmax.measures`
         has its own parameters.
     min_fpr : ...
         Used by "partial_auc".
     max_fpr : ...
-        Used by "partial_auc" and "two_way_partial_auc"; also the limit of "tpr_at_fpr".
+        Used by "partial_auc"; also the limit of "tpr_at_fpr".
     min_tpr : ...
-        Used by "partial_auc" and "two_way_partial_auc".
+        Used by "partial_auc".
     k : ...
         Used by "precision_at_k". ``fit`` converts a number to a fraction of the training rows. ``partial_fit`` requires
         a fraction, because the total number of rows is unknown.

@@ -227,9 +227,7 @@ def window_measure(limits: Limits, name: str | None = None) -> Measure:
 
 # In which ways a column with a role may be declared as well.
 SHARED = {"group": ("id", "drop"), "time": ("id", "drop", "date")}
-# With both limits, the two-way partial AUC is the partial AUC.
-TWO_WAY = "two_way_partial_auc"
-MEASURES = (*window_measure_names(), TWO_WAY)
+MEASURES = tuple(window_measure_names())
 
 
 def check_declared(columns: Columns) -> Columns:
@@ -298,7 +296,7 @@ def trained_for(limits: Limits, positive: Bools) -> Limits:
 
 
 def _check_measure(limits: Limits) -> str:
-    measure, (_, max_fpr), min_tpr = limits.measure, limits.window, limits.min_tpr
+    measure, (_, max_fpr) = limits.measure, limits.window
     if measure is None:
         return "partial_auc" if limits.limited else "roc_auc"
     name = measure.removesuffix("_score") if isinstance(measure, str) else measure
@@ -306,9 +304,7 @@ def _check_measure(limits: Limits) -> str:
     named, limit = Parameter("measure", name), Parameter("max_fpr", ...)
     if name == "tpr_at_fpr" and max_fpr == 1.0:
         raise ParameterError(Message(named, " requires a limit: ", limit))
-    if name == TWO_WAY and (max_fpr == 1.0 or min_tpr == 0.0):
-        raise ParameterError(Message(named, " requires both limits: ", limit, " and ", Parameter("min_tpr", ...)))
-    return "partial_auc" if name == TWO_WAY else name
+    return name
 
 
 def check_running(running: Running, function: str, *others: str) -> None:
