@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,27 +13,20 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from rocmax._support import Array, RowNumbers
-from rocmax._validation import canonical_csr, check_block, check_number, check_training_set, direction, random_source
+from rocmax._validation import (
+    Block,
+    canonical_csr,
+    check_block,
+    check_number,
+    check_training_set,
+    direction,
+    random_source,
+)
 from rocmax.base import Decision
 from rocmax.linear.base import LinearDecision
-from rocmax.measures import ROCAUCMeasure
-from rocmax.online.sampling import reservoir
+from rocmax.measures import Measure, ROCAUCMeasure
+from rocmax.online.sampling import reservoir, stack
 from rocmax.operators import as_operator
-
-
-def fixed_parameters(estimator: Any, free: tuple[str, ...]) -> dict[str, Any]:
-    """Return the parameters that must not change: all except ``free``."""
-    return {name: value for name, value in estimator.get_params(deep=False).items() if name not in free}
-
-
-def check_unchanged(estimator: Any, fixed: dict[str, Any]) -> None:
-    """Raise ValueError if a parameter has changed since the first call of ``partial_fit``."""
-    for name, value in fixed.items():
-        given = getattr(estimator, name)
-        if given is not value and given != value:
-            raise ValueError(
-                f"{name} must stay {value!r} between calls of partial_fit; got {given!r}. Use fit to train a new model"
-            )
 
 
 @dataclass(frozen=True)
@@ -50,12 +43,70 @@ class StreamRules:
 
 
 RULES = StreamRules()
-# Parameters that may change between calls of partial_fit: those used only by fit, and the seed.
-_FREE = ("max_iter", "tol", "random_state")
 _MEASURE = ROCAUCMeasure()
 
 
-class StochasticClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class StreamMixin:
+    """``partial_fit``, which begins a model with the first rows and updates it with others."""
+
+    # Parameters that may change between calls of partial_fit: those used only by fit, and the seed.
+    _free: ClassVar[tuple[str, ...]] = ("max_iter", "tol", "random_state")
+    classes_: NDArray[Any]
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Update the model with new rows; see above for what it does with them.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            New rows, one or more.
+        y : array-like of shape (n_samples,)
+            Class labels; a call may contain only one of the classes.
+        classes : array-like of shape (2,), default=None
+            The two classes; required in the first call, unless it follows ``fit``.
+
+        Returns
+        -------
+        self
+        """
+        own: Any = self
+        own._check_parameters()
+        measure = own._stream_measure()
+        block = check_block(self, X, y, classes, own.pos_label)
+        if not hasattr(self, "_fixed"):
+            self.classes_ = block.classes
+            self._begin(measure, block.X.shape[1])
+            self.n_iter_ = 0
+        for name, value in self._fixed.items():
+            given = getattr(self, name)
+            if given is not value and given != value:
+                raise ValueError(
+                    f"{name} must stay {value!r} between calls of partial_fit; got {given!r}. "
+                    "Use fit to train a new model"
+                )
+        self._update(measure, block)
+        return self
+
+    def _begin(self, measure: Measure, n_features: int) -> None:
+        """Set the state of a stream without rows."""
+        self._make_state(measure, n_features)
+        self._fix_parameters()
+
+    def _fix_parameters(self) -> None:
+        own: Any = self
+        parameters = own.get_params(deep=False)
+        self._fixed = {name: value for name, value in parameters.items() if name not in self._free}
+
+    @abstractmethod
+    def _make_state(self, measure: Measure, n_features: int) -> None:
+        """Set the state of a stream without rows."""
+
+    @abstractmethod
+    def _update(self, measure: Measure, block: Block) -> None:
+        """Update the state and the model with new rows."""
+
+
+class StochasticClassifier(StreamMixin, LinearDecision, Decision, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Base class: run a streaming method over all rows or block by block, then choose a threshold."""
 
     max_iter: int
@@ -78,8 +129,8 @@ class StochasticClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstima
         """
         self._check_parameters()
         data = check_training_set(self, X, y, None, self.pos_label)
-        self._begin(data.X.shape[1])
-        self.classes_ = data.classes
+        self._begin(_MEASURE, data.X.shape[1])
+        self.classes_, self.n_iter_ = data.classes, 0
         stream = self._memory.stream(data.X, data.positive, self._rng, uniform=True)
         last = self._method.weights()
         for _ in range(self.max_iter):
@@ -93,33 +144,14 @@ class StochasticClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstima
         self._warn_if_constant(data.X, lambda rows: as_operator(rows).matvec(self.coef_[0]))
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Update the model with one pass over a block of rows.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            New rows, one or more.
-        y : array-like of shape (n_samples,)
-            Class labels; a block may contain only one of the classes.
-        classes : array-like of shape (2,), default=None
-            The two classes; required in the first call.
-
-        Returns
-        -------
-        self
-        """
-        self._check_parameters()
-        block = check_block(self, X, y, classes, self.pos_label)
-        if not hasattr(self, "classes_"):
-            self._begin(block.X.shape[1])
-            self.classes_ = block.classes
-        check_unchanged(self, self._fixed)
+    def _update(self, measure: Measure, block: Block) -> None:
         stream = self._memory.stream(block.X, block.positive, self._rng, uniform=False)
         self._method.epoch(stream)
         self.n_iter_ += 1
         self._finish(stream, block.positive_index)
-        return self
+
+    def _stream_measure(self) -> Measure:
+        return _MEASURE
 
     @abstractmethod
     def _make_method(self, n_features: int) -> Method:
@@ -134,12 +166,10 @@ class StochasticClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstima
         if self.tol is not None:
             check_number("tol", self.tol, above=0.0)
 
-    def _begin(self, n_features: int) -> None:
+    def _make_state(self, measure: Measure, n_features: int) -> None:
         self._rng = np.random.default_rng(random_source(self.random_state).randint(2**31 - 1))
         self._method = self._make_method(n_features)
         self._memory = Memory(self.buffer_size)
-        self._fixed = fixed_parameters(self, _FREE)
-        self.n_iter_ = 0
 
     def _finish(self, stream: RowBlock, positive_index: int) -> None:
         self._remember(stream)
@@ -233,7 +263,7 @@ class Memory:
         buffers[1, : held[1]] = held[0] + np.arange(held[1])
         n_old = int(held.sum())
         if n_old:
-            X = _stack(self.rows, X)
+            X = stack([self.rows, X])
             positive = np.concatenate([np.repeat([False, True], held), positive])
         return RowBlock(X, positive, np.arange(n_old, positive.size), buffers, self.seen, rng, uniform)
 
@@ -256,10 +286,3 @@ def mean_squared_length(rows: Any) -> float:
     """Return the mean of ``|x|^2`` over the rows."""
     values = rows.data if sparse.issparse(rows) else rows
     return float(np.square(values, dtype=np.float64).sum() / rows.shape[0])
-
-
-def _stack(old: Any, new: Any) -> Any:
-    """Stack rows in the format of the new rows."""
-    if sparse.issparse(new):
-        return sparse.vstack([sparse.csr_array(old), new], format="csr")
-    return np.vstack([old.toarray() if sparse.issparse(old) else old, new])

@@ -8,105 +8,40 @@ detects only changes of the file that contains a loop.
 
 from __future__ import annotations
 
-import sys
-import threading
 from collections.abc import Callable
 from math import sqrt
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, typeof, types
+from numba import njit, types
 from numba.extending import intrinsic, overload
 
 # Sums may be reordered to use vector instructions; infinities and NaN are handled correctly.
 _FAST = {"fastmath": {"reassoc", "contract", "nsz"}}
 
-_WRITTEN: dict[Callable[..., Any], frozenset[str]] = {}
-_READY: dict[tuple[Any, ...], Callable[..., Any]] = {}
-_COMPILING = threading.Lock()
 
-
-def run(loop: Callable[..., Any], *args: Any) -> Any:
-    """Call a loop; compile it first if there is no compiled version for the types of the arguments.
-
-    Arrays that a loop only reads are declared read-only, so that the compiled version also accepts memory-mapped
-    arrays.
-    """
-    kinds = (loop, *map(typeof, args))
-    compiled = _READY.get(kinds)
-    if compiled is None:
-        names, written = loop.__code__.co_varnames, _WRITTEN[loop]
-        pairs = zip(names, kinds[1:], strict=False)
-        signature = tuple(kind if name in written else _read_only(kind) for name, kind in pairs)
-        with _COMPILING:
-            compiled = _READY.get((loop, *signature)) or _compile(loop, signature)
-            _READY[(loop, *signature)] = _READY[kinds] = compiled
-    return compiled(*args)
-
-
-def _compile(loop: Callable[..., Any], signature: tuple[types.Type, ...]) -> Callable[..., Any]:
-    notice = threading.Timer(1.0, _say_compiling)
-    notice.daemon = True
-    notice.start()
-    # With an explicit signature, arguments are converted instead of triggering another compilation for their exact
-    # types.
-    found: Callable[..., Any]
+def _loop(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a loop when it is called for the first time with arguments of their types, once per machine."""
     try:
-        found = njit([signature], cache=True, nogil=True, **_FAST)(loop)
-    except RuntimeError as error:
-        if "locator" not in str(error):
-            raise
+        compiled: Callable[..., Any] = njit(cache=True, nogil=True, **_FAST)(function)
+    except RuntimeError:
         # There is no writable cache directory: the loop is compiled in each process.
-        found = njit([signature], nogil=True, **_FAST)(loop)
-    finally:
-        notice.cancel()
-    return found
+        compiled = njit(nogil=True, **_FAST)(function)
+    return compiled
 
 
-def _say_compiling() -> None:
-    if sys.stderr.isatty():
-        sys.stderr.write("rocmax: compiling a loop for this machine; this is done once and takes a few seconds\n")
-        sys.stderr.flush()
-
-
-def _read_only(kind: types.Type) -> types.Type:
-    if isinstance(kind, types.Array):
-        return kind.copy(readonly=True)
-    if isinstance(kind, types.BaseTuple):
-        return types.Tuple([_read_only(part) for part in kind])
-    return kind
-
-
-def _loop(*written: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register a function as a loop that writes to the named arrays."""
-
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        _WRITTEN[function] = frozenset(written)
-        return function
-
-    return register
-
-
-def _either(first: Callable[..., Any], second: Callable[..., Any], is_first: Callable[[Any], bool]) -> Any:
-    """Return an operation that compiles to one of two functions, depending on the type of its first argument."""
+def _either(matrix: Callable[..., Any], other: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an operation that compiles to one of two functions: the first if its first argument is a matrix."""
 
     def operation(*_: Any) -> Any:
         raise NotImplementedError("for compiled code only")
 
     @overload(operation, jit_options=_FAST, strict=False)  # type: ignore[untyped-decorator]  # numba has no types
     def choose(kind: Any, *_: Any) -> Callable[..., Any]:
-        return first if is_first(kind) else second
+        return matrix if getattr(kind, "ndim", 0) == 2 else other
 
     return operation
-
-
-def _on_rows(dense: Callable[..., Any], csr: Callable[..., Any]) -> Any:
-    return _either(dense, csr, lambda kind: isinstance(kind, types.Array))
-
-
-def _on_covariance(diagonal: Callable[..., Any], full: Callable[..., Any]) -> Any:
-    return _either(diagonal, full, lambda kind: kind.ndim == 1)
 
 
 # Unsigned indices avoid the check for negative values, which would take as long as the arithmetic.
@@ -212,11 +147,11 @@ def _csr_add_both(X, i, step, v, other, u):
         u[place] += other * value
 
 
-fetch = _on_rows(_dense_fetch, _csr_fetch)
-row_dot = _on_rows(_dense_dot, _csr_dot)
-row_squared = _on_rows(_dense_squared, _csr_squared)
-row_add = _on_rows(_dense_add, _csr_add)
-row_add_both = _on_rows(_dense_add_both, _csr_add_both)
+fetch = _either(_dense_fetch, _csr_fetch)
+row_dot = _either(_dense_dot, _csr_dot)
+row_squared = _either(_dense_squared, _csr_squared)
+row_add = _either(_dense_add, _csr_add)
+row_add_both = _either(_dense_add_both, _csr_add_both)
 
 
 def _dense_pair_dot(X, i, j, v):
@@ -290,10 +225,10 @@ def _csr_pair_values(X, i, j, index, value):
     return count
 
 
-pair_dot = _on_rows(_dense_pair_dot, _csr_pair_dot)
-pair_squared = _on_rows(_dense_pair_squared, _csr_pair_squared)  # work is zero before and after
-pair_add_both = _on_rows(_dense_pair_add_both, _csr_pair_add_both)
-pair_values = _on_rows(_dense_pair_values, _csr_pair_values)  # fills indices and values of x_i - x_j, returns a count
+pair_dot = _either(_dense_pair_dot, _csr_pair_dot)
+pair_squared = _either(_dense_pair_squared, _csr_pair_squared)  # work is zero before and after
+pair_add_both = _either(_dense_pair_add_both, _csr_pair_add_both)
+pair_values = _either(_dense_pair_values, _csr_pair_values)  # fills indices and values of x_i - x_j, returns a count
 
 
 # The weights are scale * v, and the sum of the averaged iterates is weight * v - u. Shrinking and averaging each change
@@ -308,17 +243,7 @@ def _multiply_out(v, u, scale, weight):
         v[k] *= scale
 
 
-@_loop("first", "second")
-def choose_pairs(draws, positives, negatives, first, second):
-    """Choose a positive from the upper half and a negative from the lower half of each 64 random bits."""
-    half = _uint(32)
-    for k in range(draws.size):
-        upper, lower = draws[k] >> half, draws[k] & _uint(0xFFFFFFFF)
-        first[k] = positives[(upper * _uint(positives.size)) >> half]
-        second[k] = negatives[(lower * _uint(negatives.size)) >> half]
-
-
-@_loop("v", "u", "work")
+@_loop
 def pair_steps(X, first, second, v, u, work, state, rules):
     """Take PSAM (proximal) or ASAM steps on the given pairs; return the state: step number and state of the average."""
     (t, scale, weight, count), (alpha, t0, rskip, askip, start, proximal) = state, rules
@@ -355,7 +280,7 @@ def pair_steps(X, first, second, v, u, work, state, rules):
     return t, scale, weight, count
 
 
-@_loop("v", "u")
+@_loop
 def saddle_steps(X, positive, rows, v, u, state, zeta, radius):
     """Take SOLAM steps on the given rows; return the state."""
     t, scale, weight, total, a, b, alpha, p, longest = state
@@ -396,7 +321,7 @@ def saddle_steps(X, positive, rows, v, u, state, zeta, radius):
     return t, scale, weight, total, a, b, alpha, p, longest
 
 
-@_loop("buffers", "seen", "w", "work", "late")
+@_loop
 def buffer_steps(X, positive, rows, draws, buffers, seen, w, work, late, C, sequential):
     """Take OAM steps on the given rows, with reservoirs of row indices; ``buffers[1]`` contains positives."""
     capacity = buffers.shape[1]
@@ -461,11 +386,11 @@ def _full_update(covariance, mean, index, count, product, alpha, beta):
             row[k] -= factor * product[k]
 
 
-covariance_product = _on_covariance(_diagonal_product, _full_product)  # fills covariance @ x, returns x.covariance @ x
-covariance_update = _on_covariance(_diagonal_update, _full_update)
+covariance_product = _either(_full_product, _diagonal_product)  # fills covariance @ x, returns x.covariance @ x
+covariance_update = _either(_full_update, _diagonal_update)
 
 
-@_loop("buffers", "seen", "mean", "covariance", "index", "value", "product")
+@_loop
 def confidence_steps(X, positive, rows, buffers, seen, mean, covariance, index, value, product, C, phi):
     """Take CBR steps on the given rows, with the last row indices of each class; ``buffers[1]`` contains positives."""
     capacity = buffers.shape[1]

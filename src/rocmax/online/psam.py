@@ -179,7 +179,7 @@ class PairSteps:
     def steps(self, stream: RowBlock, first: RowNumbers, second: RowNumbers) -> None:
         """Take one step for each of the given pairs of a positive and a negative."""
         # Imported here because the import of numba takes longer than many fits.
-        from rocmax.online.loops import pair_steps, run
+        from rocmax.online.loops import pair_steps
 
         if self.t0 is None:
             difference = stream.X[first[: RULES.measured]] - stream.X[second[: RULES.measured]]
@@ -187,7 +187,7 @@ class PairSteps:
         alpha, t0, start = float(self.alpha), float(self.t0), float(self.average_from)
         rules = (alpha, t0, self.rskip, self.askip, start, self.proximal)
         work = np.zeros(self.n_features)
-        self._state = run(pair_steps, stream.loop_form, first, second, self._v, self._u, work, self._state, rules)
+        self._state = pair_steps(stream.loop_form, first, second, self._v, self._u, work, self._state, rules)
 
     def weights(self) -> Array:
         """Return the average, or the last iterate if averaging has not started."""
