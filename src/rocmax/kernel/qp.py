@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -182,7 +182,7 @@ class ListedPairs:
         margin: float = 1.0,
         base: Array | float = 0.0,
     ) -> None:
-        self.n_samples, self.margin = n_samples, margin
+        self.n_samples, self.margin, self.lift = n_samples, margin, 0.0
         self.first, self.second = first, second
         self.weight = np.ones(first.size) if weight is None else weight
         self.base = base
@@ -240,7 +240,7 @@ class SortedPairs:
 
     def __init__(self, positive: NDArray[np.bool_], weight: Array | None = None, margin: float = 1.0) -> None:
         weight = np.ones(positive.size) if weight is None else weight
-        self.n_samples, self.margin = positive.size, margin
+        self.n_samples, self.margin, self.lift = positive.size, margin, 0.0
         self.weight, self._is_positive = weight, positive
         self.goal = np.where(positive, margin, 0.0)
         self.positive, self.negative = np.flatnonzero(positive), np.flatnonzero(~positive)
@@ -330,7 +330,25 @@ def _prefix(values: Array) -> Array:
     return sums
 
 
-PairSums = ListedPairs | SortedPairs
+class PairSums(Protocol):
+    """What the solver needs to know about the pairs; ``lift`` is 0 unless the objective can be negative."""
+
+    n_samples: int
+    margin: float
+    goal: Array
+    lift: float
+
+    def soft(self, scores: Array, width: float) -> Soft:
+        """Return the sums of the multipliers at the scores, smoothed with ``width`` (0: no smoothing)."""
+
+    def slope(self, scores: Array, width: float, rows: Index) -> Slope:
+        """Return minus the derivative of ``soft(scores, width).rows``, restricted to rows that contain ``moving``."""
+
+    def moving(self, scores: Array, width: float) -> Index:
+        """Return the examples with a free multiplier."""
+
+    def anchored(self, scores: Array, width: float) -> PairSums | None:
+        """Return the pairs with smoothing centered at the current multipliers; None if these are not stored."""
 
 
 class PairIterate(NamedTuple):
@@ -410,7 +428,7 @@ class _PairNewton:
         objective.
         """
         gain = max(self.at_zero - self.bound, np.finfo(float).eps * self.at_zero)
-        return min(self.best.objective, gain)
+        return min(abs(self.best.objective) + self.pairs.lift, gain)
 
     def step(self, tol: float) -> None:
         """Take a Newton step on the smoothed problem; reduce the smoothing if the problem is solved."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,7 +154,7 @@ class StochasticClassifier(StreamMixin, LinearDecision, Decision, ClassifierMixi
         return _MEASURE
 
     @abstractmethod
-    def _make_method(self, n_features: int) -> Method:
+    def _make_method(self, n_features: int) -> RowSteps:
         """Return the streaming method in its initial state."""
 
     def _remember(self, stream: RowBlock) -> None:
@@ -237,14 +237,32 @@ class RowBlock:
             self.seen[own] += new.size
 
 
-class Method(Protocol):
-    """Interface of a streaming method."""
+@dataclass
+class RowSteps:
+    """A streaming method: steps on single rows, or on pairs of rows; ``_w`` are the weights."""
+
+    n_features: int
+    _w: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._w = np.zeros(self.n_features)
 
     def epoch(self, stream: RowBlock) -> None:
-        """Make one pass over the new rows."""
+        """Process the new rows once, in random order."""
+        for rows in stream.shuffled_blocks(self.comparisons(stream)):
+            self.steps(stream, rows)
+
+    def comparisons(self, stream: RowBlock) -> int:
+        """Return the number of rows that a row is compared with."""
+        return int(stream.buffers.shape[1])
+
+    @abstractmethod
+    def steps(self, stream: RowBlock, rows: RowNumbers, /) -> None:
+        """Take the steps for the given rows."""
 
     def weights(self) -> Array:
-        """Return the weights of the model, averaged if the method uses averaging."""
+        """Return the weights of the model."""
+        return self._w.copy()
 
 
 @dataclass

@@ -227,17 +227,6 @@ class _RadiusSearch:
         return replace(finish(*args, "FollowTheLeader", self._tol, rounding), n_iter=self._n_iter)
 
 
-class Update(NamedTuple):
-    """Parameters of an update: the weight of the penalty, the ball, the solver, and whether to compute the regret."""
-
-    eta: float
-    radius: float
-    tol: float
-    max_iter: int
-    compute_regret: bool
-    callback: Callback | None = None
-
-
 class Leader:
     """All rows so far and the optimal model on them (the leader); zero weights until both classes have been seen.
 
@@ -263,8 +252,10 @@ class Leader:
         """Return whether both classes have been seen."""
         return bool(self.positive.any() and not self.positive.all())
 
-    def take(self, X: Any, positive: Bools, loss: Loss, update: Update) -> None:
-        """Evaluate the leader on a batch, add the batch to the rows, and compute the next leader."""
+    def take(
+        self, X: Any, positive: Bools, loss: Loss, model: FollowTheLeaderClassifier, callback: Callback | None
+    ) -> None:
+        """Evaluate the leader on a batch, add the batch to the rows, and compute the next leader of the classifier."""
         sums, n_old = self._sums, self.positive.size
         self.mean_w = self.mean_w + (self.result.w - self.mean_w) / (len(self.passes) + 1)
         self._append(X, positive)
@@ -278,13 +269,13 @@ class Leader:
         bound = loss.bind(self.positive)
         scale = loss.sum_scale(*rows.counts())
         self._played += scale * bound.value_and_gradient(rows.scores)[0] - _loss_before(loss, rows)
-        problem = BallProblem(operator, bound, update.radius, update.max_iter, update.callback)
+        problem = BallProblem(operator, bound, model.radius, model.max_iter, callback)
         warm = Warm(self.result.w, carry(loss, self._cuts, rows), self._c)
-        self.result, warm = problem.solve(scale / update.eta, update.tol, warm, RULES.floor)
+        self.result, warm = problem.solve(scale / model.eta, model.tol, warm, RULES.floor)
         self._cuts, self._c = warm.cuts, warm.c
         best, gap = np.nan, np.nan
-        if update.compute_regret:
-            best, gap = self._in_hindsight(problem, scale / update.eta, update.tol)
+        if model.compute_regret:
+            best, gap = self._in_hindsight(problem, scale / model.eta, model.tol)
         self.regret.append(self._played / scale - best)
         self.regret_gap.append(gap)
         self.passes.append(operator.passes)
@@ -506,8 +497,7 @@ class FollowTheLeaderClassifier(StreamMixin, MeasureParameterMixin, LinearScoreC
 
     def _take(self, measure: Measure, X: Any, positive: NDArray[np.bool_], callback: Callback | None) -> None:
         leader = self._leader
-        update = Update(self.eta, self.radius, self.tol, self.max_iter, self.compute_regret, callback)
-        leader.take(X, positive, self._convex_loss(measure), update)
+        leader.take(X, positive, self._convex_loss(measure), self, callback)
         self.regret_, self.regret_gap_ = np.array(leader.regret), np.array(leader.regret_gap)
         self.passes_ = np.array(leader.passes)
 

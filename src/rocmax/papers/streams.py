@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,11 +10,11 @@ from scipy.special import ndtri
 
 from rocmax._support import Array, RowNumbers
 from rocmax._validation import check_choice, check_number
-from rocmax.online.base import RULES, RowBlock, StochasticClassifier, mean_squared_length
-from rocmax.online.psam import PairParameters
+from rocmax.online.base import RULES, RowBlock, RowSteps, StochasticClassifier, mean_squared_length
+from rocmax.online.psam import PSAMClassifier
 
 
-class ASAMClassifier(PairParameters, StochasticClassifier):
+class ASAMClassifier(PSAMClassifier):
     r"""Accelerated stochastic AUC maximization: gradient steps of a smooth hinge loss on pairs.
 
     The method is that of :class:`~rocmax.PSAMClassifier`, but with gradient steps of a hinge loss that is quadratic
@@ -142,34 +141,6 @@ class SOLAMClassifier(StochasticClassifier):
 
     def _remember(self, stream: RowBlock) -> None:
         stream.remember()
-
-
-@dataclass
-class RowSteps:
-    """Steps on single rows; ``_w`` are the weights."""
-
-    n_features: int
-    _w: Array = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._w = np.zeros(self.n_features)
-
-    def epoch(self, stream: RowBlock) -> None:
-        """Process the new rows once, in random order."""
-        for rows in stream.shuffled_blocks(self.comparisons(stream)):
-            self.steps(stream, rows)
-
-    def comparisons(self, stream: RowBlock) -> int:
-        """Return the number of rows that a row is compared with."""
-        return int(stream.buffers.shape[1])
-
-    @abstractmethod
-    def steps(self, stream: RowBlock, rows: RowNumbers) -> None:
-        """Take the steps for the given rows."""
-
-    def weights(self) -> Array:
-        """Return the weights of the model."""
-        return self._w.copy()
 
 
 @dataclass
