@@ -22,8 +22,8 @@ from rocmax._validation import (
     direction,
     random_source,
 )
-from rocmax.base import Decision
-from rocmax.linear.base import LinearDecision
+from rocmax.base import Decision, MeasureParameterMixin
+from rocmax.linear.base import LinearDecision, LinearScoreClassifier
 from rocmax.measures import Measure, ROCAUCMeasure
 from rocmax.online.sampling import reservoir, stack
 from rocmax.operators import as_operator
@@ -75,7 +75,8 @@ class StreamMixin:
         block = check_block(self, X, y, classes, own.pos_label)
         if not hasattr(self, "_fixed"):
             self.classes_ = block.classes
-            self._begin(measure, block.X.shape[1])
+            self._make_state(measure, block.X.shape[1])
+            self._fix_parameters()
             self.n_iter_ = 0
         for name, value in self._fixed.items():
             given = getattr(self, name)
@@ -86,11 +87,6 @@ class StreamMixin:
                 )
         self._update(measure, block)
         return self
-
-    def _begin(self, measure: Measure, n_features: int) -> None:
-        """Set the state of a stream without rows."""
-        self._make_state(measure, n_features)
-        self._fix_parameters()
 
     def _fix_parameters(self) -> None:
         own: Any = self
@@ -104,6 +100,29 @@ class StreamMixin:
     @abstractmethod
     def _update(self, measure: Measure, block: Block) -> None:
         """Update the state and the model with new rows."""
+
+
+class MeasuredStreamClassifier(StreamMixin, MeasureParameterMixin, LinearScoreClassifier):
+    """Base class of the classifiers that learn batches for a measure."""
+
+    warm_start = False
+
+    def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override]
+        """Fit the model to all rows, in random order; rows of earlier calls are discarded.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Training rows. The features should be standardized, so that steps and penalty affect all of them equally.
+        y
+
+        Returns
+        -------
+        self
+        """
+        super().fit(X, y)
+        self._fix_parameters()
+        return self
 
 
 class StochasticClassifier(StreamMixin, LinearDecision, Decision, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -129,7 +148,8 @@ class StochasticClassifier(StreamMixin, LinearDecision, Decision, ClassifierMixi
         """
         self._check_parameters()
         data = check_training_set(self, X, y, None, self.pos_label)
-        self._begin(_MEASURE, data.X.shape[1])
+        self._make_state(_MEASURE, data.X.shape[1])
+        self._fix_parameters()
         self.classes_, self.n_iter_ = data.classes, 0
         stream = self._memory.stream(data.X, data.positive, self._rng, uniform=True)
         last = self._method.weights()

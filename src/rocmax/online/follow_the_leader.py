@@ -20,12 +20,10 @@ from numpy.typing import NDArray
 
 from rocmax._support import Array, Bools
 from rocmax._validation import Block, TrainingSet, check_number, random_source
-from rocmax.base import MeasureParameterMixin
-from rocmax.linear.base import LinearScoreClassifier
 from rocmax.losses import BoundLoss, Loss
 from rocmax.losses.contingency import Growth, grow_cuts
 from rocmax.measures import Measure
-from rocmax.online.base import StreamMixin
+from rocmax.online.base import MeasuredStreamClassifier
 from rocmax.online.sampling import stack
 from rocmax.operators import CountingOperator, Operator, as_operator
 from rocmax.penalties import SquaredL2
@@ -314,7 +312,7 @@ def _loss_before(loss: Loss, rows: GrowingRows) -> float:
     return loss.sum_scale(m, n) * bound.value_and_gradient(rows.scores[: rows.n_old])[0]
 
 
-class FollowTheLeaderClassifier(StreamMixin, MeasureParameterMixin, LinearScoreClassifier):
+class FollowTheLeaderClassifier(MeasuredStreamClassifier):
     r"""Linear classifier that is optimal for all rows so far after each batch (follow the regularized leader, FTRL).
 
     .. math:: w_{t+1} = \arg\min_{|w| \le \mathrm{radius}} \; \ell_t(w) + \tfrac{\eta}{2} |w|^2
@@ -416,7 +414,6 @@ class FollowTheLeaderClassifier(StreamMixin, MeasureParameterMixin, LinearScoreC
     (10, True)
     """
 
-    warm_start = False
     # Each solve uses all rows and the current values. The seed is used only for the order of the rows in fit.
     _free = ("eta", "compute_regret", "tol", "max_iter", "n_batches", "random_state", "verbose")
     _leader: Leader
@@ -460,22 +457,6 @@ class FollowTheLeaderClassifier(StreamMixin, MeasureParameterMixin, LinearScoreC
         self.pos_label = pos_label
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any) -> FollowTheLeaderClassifier:  # type: ignore[override]
-        """Fit the model to the rows in batches, in random order; rows of earlier calls are discarded.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            Training rows. The features should be standardized, so that the penalty affects all of them equally.
-        y
-
-        Returns
-        -------
-        self
-        """
-        super().fit(X, y)
-        return self
-
     def _make_state(self, measure: Measure, n_features: int) -> None:
         self._leader = Leader(n_features)
 
@@ -509,7 +490,7 @@ class FollowTheLeaderClassifier(StreamMixin, MeasureParameterMixin, LinearScoreC
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
         order = random_source(self.random_state).permutation(data.positive.size)
         measure = self._make_measure().as_fraction(order.size)
-        self._begin(measure, data.X.shape[1])
+        self._make_state(measure, data.X.shape[1])
         for part in np.array_split(order, min(self.n_batches, order.size)):
             self._take(measure, data.X[part], data.positive[part], callback)
         return self._model()

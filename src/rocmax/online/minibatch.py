@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 
 from rocmax._support import Array, Bools
 from rocmax._validation import Block, TrainingSet, check_choice, check_number, random_source
-from rocmax.base import MeasureParameterMixin
-from rocmax.linear.base import LinearScoreClassifier
 from rocmax.measures import Measure
 from rocmax.online.base import RULES as STREAM
-from rocmax.online.base import StreamMixin
+from rocmax.online.base import MeasuredStreamClassifier
 from rocmax.online.sampling import Buffer, Reservoir, stack
 from rocmax.solvers import Callback, Progress, Result
 from rocmax.solvers.stochastic import MiniBatchSteps
@@ -92,7 +90,7 @@ def with_sample(sample: Any, negatives: Any, measure: Measure, ratio: float) -> 
     return stack([sample, negatives]), labels, weight
 
 
-class MiniBatchClassifier(StreamMixin, MeasureParameterMixin, LinearScoreClassifier):
+class MiniBatchClassifier(MeasuredStreamClassifier):
     r"""Linear classifier trained by stochastic subgradient descent on mini-batches.
 
     For each batch of ``batch_size`` rows, one step is taken along a subgradient of the loss on the batch,
@@ -202,7 +200,6 @@ class MiniBatchClassifier(StreamMixin, MeasureParameterMixin, LinearScoreClassif
     35
     """
 
-    warm_start = False
     _free = ("max_iter", "random_state", "verbose")
     max_iter: int | None  # type: ignore[assignment]  # None chooses a number of passes by the number of rows
     _stream: StreamState
@@ -247,23 +244,6 @@ class MiniBatchClassifier(StreamMixin, MeasureParameterMixin, LinearScoreClassif
         self.random_state = random_state
         self.pos_label = pos_label
         self.verbose = verbose
-
-    def fit(self, X: Any, y: Any) -> MiniBatchClassifier:  # type: ignore[override]
-        """Fit the model to all rows, in random order.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            Training rows. The features should be standardized, so that one learning rate is suitable for all of them.
-        y
-
-        Returns
-        -------
-        self
-        """
-        super().fit(X, y)
-        self._fix_parameters()
-        return self
 
     def _make_state(self, measure: Measure, n_features: int) -> None:
         steps = self.make_steps(measure, n_features)
