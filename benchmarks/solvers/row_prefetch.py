@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks._shared.results import interleaved, markdown, publish
 from benchmarks.solvers.stochastic_speed import ALPHA, SKIP, T0, load, problem
 from rocmax.online import loops
-from rocmax.online.base import loop_form
+from rocmax.online.loops import loop_form
 from rocmax.online.sampling import uniform_pairs
 
 # Calls of fetch in pair_steps (a positive and a negative) and in saddle_steps.

@@ -9,7 +9,8 @@ from scipy import sparse
 
 from oracles.stochastic import confidence_rule, pair_rule, reservoir_rule, saddle_rule
 from rocmax.online import sampling as draws
-from rocmax.online.base import Memory, loop_form
+from rocmax.online.base import Memory
+from rocmax.online.loops import loop_form
 from rocmax.online.psam import PairSteps
 from rocmax.papers.streams import ConfidenceSteps, ReservoirSteps, SaddlePoint
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,7 +16,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from rocmax._support import Array, RowNumbers
 from rocmax._validation import (
     Block,
-    canonical_csr,
     check_block,
     check_number,
     check_training_set,
@@ -235,10 +235,14 @@ class RowBlock:
     seen: RowNumbers
     rng: np.random.Generator
     uniform: bool = True
-    loop_form: Any = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.loop_form = loop_form(self.X)
+    @cached_property
+    def loop_form(self) -> Any:
+        """The rows in the format of the loops."""
+        # Imported here because the import of numba takes longer than many fits.
+        from rocmax.online.loops import loop_form
+
+        return loop_form(self.X)
 
     def shuffled_blocks(self, steps_per_row: int = 1) -> Iterator[RowNumbers]:
         """Yield blocks of indices of the new rows, in random order."""
@@ -310,14 +314,6 @@ class Memory:
         held = np.minimum(stream.seen, self.capacity)
         self.seen = stream.seen
         self.rows = stream.X[np.concatenate([stream.buffers[0, : held[0]], stream.buffers[1, : held[1]]])]
-
-
-def loop_form(X: Any) -> Any:
-    """Return a matrix in the format of the compiled loops: C-ordered array, or CSR arrays without duplicates."""
-    if not sparse.issparse(X):
-        return np.ascontiguousarray(X)
-    X = canonical_csr(X)
-    return X.data, X.indices, X.indptr
 
 
 def mean_squared_length(rows: Any) -> float:

@@ -8,14 +8,28 @@ detects only changes of the file that contains a loop.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from math import sqrt
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic, overload
+from numpy.typing import NDArray
+from scipy import sparse
+
+from rocmax._validation import canonical_csr
+
+try:
+    from llvmlite import ir
+    from numba import njit, types
+    from numba.extending import intrinsic, overload
+except ImportError:
+    njit = None
+    warnings.warn(
+        "numba is not installed: the loops of PSAMClassifier and of the online methods in rocmax.papers run in plain "
+        "Python. The results are the same, but a fit takes several hundred times as long. Install rocmax[streams]",
+        stacklevel=2,
+    )
 
 # Sums may be reordered to use vector instructions; infinities and NaN are handled correctly.
 _FAST = {"fastmath": {"reassoc", "contract", "nsz"}}
@@ -23,6 +37,8 @@ _FAST = {"fastmath": {"reassoc", "contract", "nsz"}}
 
 def _loop(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a loop when it is called for the first time with arguments of their types, once per machine."""
+    if njit is None:
+        return function
     try:
         compiled: Callable[..., Any] = njit(cache=True, nogil=True, **_FAST)(function)
     except RuntimeError:
@@ -32,16 +48,34 @@ def _loop(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _either(matrix: Callable[..., Any], other: Callable[..., Any]) -> Callable[..., Any]:
-    """Return an operation that compiles to one of two functions: the first if its first argument is a matrix."""
+    """Return an operation that is one of two functions: the first if its first argument is a matrix."""
 
-    def operation(*_: Any) -> Any:
-        raise NotImplementedError("for compiled code only")
+    def chosen(first: Any) -> Callable[..., Any]:
+        return matrix if getattr(first, "ndim", 0) == 2 else other
 
-    @overload(operation, jit_options=_FAST, strict=False)  # type: ignore[untyped-decorator]  # numba has no types
-    def choose(kind: Any, *_: Any) -> Callable[..., Any]:
-        return matrix if getattr(kind, "ndim", 0) == 2 else other
+    def operation(*arguments: Any) -> Any:
+        return chosen(arguments[0])(*arguments)
+
+    if njit is not None:
+
+        @overload(operation, jit_options=_FAST, strict=False)  # type: ignore[untyped-decorator]  # numba has no types
+        def compiled(kind: Any, *_: Any) -> Callable[..., Any]:
+            return chosen(kind)
 
     return operation
+
+
+def loop_form(X: Any) -> Any:
+    """Return a matrix in the format of the loops: C-ordered array, or CSR arrays without duplicates."""
+    if not sparse.issparse(X):
+        return _multiplied(np.ascontiguousarray(X))
+    X = canonical_csr(X)
+    return _multiplied(X.data), X.indices, X.indptr
+
+
+def _multiplied(values: NDArray[Any]) -> NDArray[Any]:
+    # A product of numbers in single precision is one in Python, where a compiled loop multiplies in double precision.
+    return values if njit is not None else values.astype(np.float64, copy=False)
 
 
 # Unsigned indices avoid the check for negative values, which would take as long as the arithmetic.
@@ -57,20 +91,22 @@ _LINE = 8  # double-precision numbers in a cache line
 _MOST_LINES = 16  # the rest of a long row is prefetched by the processor
 
 
-@intrinsic
-def _prefetch(_, array, index):
-    """Prefetch the cache line that contains ``array[index]``."""
+if njit is not None:
 
-    def generate(context, builder, signature, args):
-        start = context.make_array(signature.args[0])(context, builder, args[0]).data
-        byte, integer = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte, integer, integer, integer])
-        fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-        place = builder.bitcast(builder.gep(start, [args[1]]), byte)
-        builder.call(fetch, [place, integer(0), integer(3), integer(1)])
-        return context.get_dummy_value()
+    @intrinsic
+    def _prefetch(_, array, index):
+        """Prefetch the cache line that contains ``array[index]``."""
 
-    return types.void(array, types.uint64), generate
+        def generate(context, builder, signature, args):
+            start = context.make_array(signature.args[0])(context, builder, args[0]).data
+            byte, integer = ir.IntType(8).as_pointer(), ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [byte, integer, integer, integer])
+            fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+            place = builder.bitcast(builder.gep(start, [args[1]]), byte)
+            builder.call(fetch, [place, integer(0), integer(3), integer(1)])
+            return context.get_dummy_value()
+
+        return types.void(array, types.uint64), generate
 
 
 def _dense_fetch(X, i):
@@ -147,7 +183,7 @@ def _csr_add_both(X, i, step, v, other, u):
         u[place] += other * value
 
 
-fetch = _either(_dense_fetch, _csr_fetch)
+fetch = _either(_dense_fetch, _csr_fetch) if njit is not None else lambda *_: None
 row_dot = _either(_dense_dot, _csr_dot)
 row_squared = _either(_dense_squared, _csr_squared)
 row_add = _either(_dense_add, _csr_add)
@@ -235,7 +271,7 @@ pair_values = _either(_dense_pair_values, _csr_pair_values)  # fills indices and
 # one number, and a step changes v and u only at the stored values of the rows.
 
 
-@njit(**_FAST)
+@_loop
 def _multiply_out(v, u, scale, weight):
     """Rescale so that ``v`` are the weights and ``u`` is minus the sum of the iterates."""
     for k in range(v.size):

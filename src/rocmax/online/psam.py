@@ -171,7 +171,6 @@ class PairSteps(RowSteps):
 
     def steps(self, stream: RowBlock, first: RowNumbers, second: RowNumbers) -> None:  # type: ignore[override]  # pairs
         """Take one step for each of the given pairs of a positive and a negative."""
-        # Imported here because the import of numba takes longer than many fits.
         from rocmax.online.loops import pair_steps
 
         if self.t0 is None:

@@ -23,7 +23,7 @@ class OffsetRows:
     that :class:`GramNewton` minimizes; ``base`` are the multipliers at which the smoothing is centered.
     """
 
-    margin = 1.0
+    margin, resolution = 1.0, 1e-6
 
     def __init__(self, positive: Bools, cost: Array, mu: float, base: Array | float = 0.0) -> None:
         self.n_samples, self.lift = positive.size, mu
