@@ -27,7 +27,7 @@ except ImportError:
     njit = None
     warnings.warn(
         "numba is not installed: the loops of PSAMClassifier and of the online methods in rocmax.papers run in plain "
-        "Python. The results are the same, but a fit takes several hundred times as long. Install rocmax[streams]",
+        "Python. The results are the same, but a fit takes about a hundred times as long. Install rocmax[streams]",
         stacklevel=2,
     )
 
