@@ -38,7 +38,7 @@ from rocmax.metrics import partial_auc_score, positive_scores, roc_auc_score
 MAX_FPR = 0.1
 models = {
     "linear, AUC": AUCClassifier(),
-    "ROC-SVM": ROCSVC(C=0.001, gamma=0.5),
+    "ROC-SVM": ROCSVC(gamma=0.5),
     "20 landmarks, partial AUC": make_pipeline(
         KMeansNystroem(20, gamma=0.5, random_state=0), PartialAUCClassifier(max_fpr=MAX_FPR, C=0.1)
     ),

@@ -89,7 +89,9 @@ def figure2(n_neighbors: int, margin: float) -> list[list[float]]:
     for seed in range(N_TRIALS):
         rng = np.random.default_rng(seed)
         train, test = weston(100, 100, rng), weston(N_TEST // 2, N_TEST // 2, rng)
-        model = ROCSVC(C=1000.0, gamma=1 / (2 * SIGMA**2), margin=margin, n_neighbors=n_neighbors, tol=1e-2)
+        model = ROCSVC(
+            C=1000.0, reduction="sum", gamma=1 / (2 * SIGMA**2), margin=margin, n_neighbors=n_neighbors, tol=1e-2
+        )
         found.append(measures(model, *train, *test))
     return found
 
@@ -104,7 +106,7 @@ def figures34(method: str, share: float) -> list[list[list[float]]]:
             train = weston(100, round(100 * share / (1 - share)), rng)
             test = weston(N_TEST // 2, N_TEST // 2, rng)
             gamma = 1 / (2 * sigma**2)
-            roc = ROCSVC(C=C, gamma=gamma, margin=0.01, n_neighbors=10, tol=1e-2)
+            roc = ROCSVC(C=C, reduction="sum", gamma=gamma, margin=0.01, n_neighbors=10, tol=1e-2)
             runs.append(measures(roc if method == "ROC-SVM" else TwoNormSVC(C=C, gamma=gamma), *train, *test))
         found.append(runs)
     return found
@@ -115,7 +117,7 @@ def figure5(name: str, n_neighbors: int) -> list[list[list[float]]] | None:
     if not (data_directory() / f"{name.removesuffix(WITH_TIME)}.npz").exists():
         return None
     grid = ParameterGrid(GRIDS["ROC-SVM, m=10"][1])
-    models = (ROCSVC(margin=0.01, n_neighbors=n_neighbors, tol=1e-2, **point) for point in grid)
+    models = (ROCSVC(reduction="sum", margin=0.01, n_neighbors=n_neighbors, tol=1e-2, **point) for point in grid)
     return [[[round(value, 2) for value in fold] for fold in ten_fold(name, model)] for model in models]
 
 

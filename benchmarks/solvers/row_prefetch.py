@@ -22,8 +22,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks._shared.results import interleaved, markdown, publish
 from benchmarks.solvers.stochastic_speed import ALPHA, SKIP, T0, load, problem
 from rocmax.online import loops
-from rocmax.online.base import loop_form
-from rocmax.online.loops import run
+from rocmax.online.loops import loop_form
 from rocmax.online.sampling import uniform_pairs
 
 # Calls of fetch in pair_steps (a positive and a negative) and in saddle_steps.
@@ -53,12 +52,10 @@ def steps(module: ModuleType, X: Any, y: np.ndarray) -> dict[str, Callable[[], A
 
     def pairs() -> None:
         v, u, work = np.zeros(d), np.zeros(d), np.zeros(d)
-        run(
-            module.pair_steps, form, first, second, v, u, work, (0, 1.0, 0.0, 0), (ALPHA, T0, SKIP, SKIP, 0.0, True)
-        )  # fmt: skip
+        module.pair_steps(form, first, second, v, u, work, (0, 1.0, 0.0, 0), (ALPHA, T0, SKIP, SKIP, 0.0, True))
 
     def saddle() -> None:
-        run(module.saddle_steps, form, positive, rows, np.zeros(d), np.zeros(d), state, 1.0 / d, 1.0)
+        module.saddle_steps(form, positive, rows, np.zeros(d), np.zeros(d), state, 1.0 / d, 1.0)
 
     return {"PSAM": pairs, "SOLAM": saddle}
 

@@ -114,7 +114,7 @@ MODELS = [
     PrecisionAtKClassifier(0.2, loss="convex"),
     FBetaClassifier(loss="convex"),
     FollowTheLeaderClassifier("roc_auc", n_batches=3, random_state=0),
-    ROCSVC("linear", C=1e-3),
+    ROCSVC("linear", C=1e-3, reduction="sum"),
     AsymmetricSVC(kernel="linear", tau=1.0),
 ]
 

@@ -40,7 +40,7 @@ MODELS = {
     "OAMClassifier": rocmax.papers.OAMClassifier(C=0.01, random_state=0),
     "CBRClassifier": rocmax.papers.CBRClassifier(random_state=0),
     "CBRClassifier diagonal": rocmax.papers.CBRClassifier("diagonal", random_state=0),
-    "ROCSVC": rocmax.ROCSVC(C=0.01),
+    "ROCSVC": rocmax.ROCSVC(),
     "TwoNormSVC": rocmax.papers.TwoNormSVC(),
     "AsymmetricSVC": rocmax.papers.AsymmetricSVC(tau=1.0),
     "ExactKernelMap": rocmax.ExactKernelMap(),

@@ -48,7 +48,7 @@ def test_the_full_auc_behind_the_map_is_the_roc_svm():
     X, y = problem(80)
     m, n = (y == 1).sum(), (y == 0).sum()
     pipeline = make_pipeline(ExactKernelMap(gamma=0.3), AUCClassifier(C=20.0, tol=1e-7)).fit(X, y)
-    machine = ROCSVC(C=20.0 / (m * n), gamma=0.3, tol=1e-7).fit(X, y)
+    machine = ROCSVC(C=20.0 / (m * n), reduction="sum", gamma=0.3, tol=1e-7).fit(X, y)
     assert pipeline[-1].objective_ == pytest.approx(machine.objective_, rel=3e-7)
 
 

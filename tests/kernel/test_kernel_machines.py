@@ -43,7 +43,7 @@ def listed(y):
 @pytest.mark.parametrize(("C", "margin"), [(0.01, 1.0), (1.0, 0.01), (5.0, 2.0)])
 def test_objective_and_scores_equal_a_general_solver(kernel, C, margin):
     X, y = problem()
-    model = ROCSVC(kernel, C=C, margin=margin, gamma=0.3, degree=2, coef0=1.0, tol=1e-9).fit(X, y)
+    model = ROCSVC(kernel, C=C, reduction="sum", margin=margin, gamma=0.3, degree=2, coef0=1.0, tol=1e-9).fit(X, y)
     gram = {"rbf": rbf_kernel(X, gamma=0.3), "poly": polynomial_kernel(X, gamma=0.3, degree=2, coef0=1.0)}.get(
         kernel, X @ X.T
     )
@@ -58,7 +58,7 @@ def test_weights_are_copies_in_the_pairwise_dual():
     X, y = problem()
     weight = np.random.default_rng(0).integers(0, 4, y.size).astype(float)
     keep = weight > 0
-    model = ROCSVC(C=0.05, gamma=0.3, tol=1e-9).fit(X, y, sample_weight=weight)
+    model = ROCSVC(C=0.05, reduction="sum", gamma=0.3, tol=1e-9).fit(X, y, sample_weight=weight)
     first, second = listed(y[keep])
     share = weight[keep][first] * weight[keep][second]
     _, optimum = pairwise_dual(rbf_kernel(X[keep], gamma=0.3), first, second, share, 0.05, 1.0)
@@ -70,7 +70,7 @@ def test_weights_are_copies_in_the_pairwise_dual():
 def test_optimality_conditions_of_proposition_3_2_1(C):
     """There are multipliers that sum up to the coefficients, and each pair obeys its case."""
     X, y = problem(60)
-    model = ROCSVC(C=C, margin=0.5, gamma=0.3, tol=1e-12, max_iter=2000).fit(X, y)
+    model = ROCSVC(C=C, reduction="sum", margin=0.5, gamma=0.3, tol=1e-12, max_iter=2000).fit(X, y)
     assert model.kkt_residual_ <= 1e-10
     coefficients = np.zeros(y.size)
     coefficients[model.support_] = model.dual_coef_[0]
@@ -98,7 +98,7 @@ def test_separable_data_give_the_direction_of_a_hard_margin_machine():
     X = rng.standard_normal((60, 3)) + np.repeat([[3.0], [-3.0]], 30, axis=0)
     y = np.repeat([1, 0], 30)
     for margin in (0.1, 2.0):
-        model = ROCSVC("linear", C=100.0, margin=margin, tol=1e-10).fit(X, y)
+        model = ROCSVC("linear", C=100.0, reduction="sum", margin=margin, tol=1e-10).fit(X, y)
         w = model.dual_coef_[0] @ model.support_vectors_
         hard = SVC(kernel="linear", C=1e8, tol=1e-10).fit(X, y).coef_[0]
         np.testing.assert_allclose(w, margin / 2 * hard, rtol=1e-5)
@@ -118,14 +118,16 @@ def test_neighbour_pairs_equal_a_slow_transcription():
 
 def test_neighbour_pairs_are_what_is_optimised():
     X, y = problem()
-    model = ROCSVC(C=0.5, margin=0.01, n_neighbors=4, gamma=0.3, tol=1e-9).fit(X, y)
+    model = ROCSVC(C=0.5, reduction="sum", margin=0.01, n_neighbors=4, gamma=0.3, tol=1e-9).fit(X, y)
     gram = rbf_kernel(X, gamma=0.3)
     first, second = neighbor_pairs(gram, y == 1, 4)
     _, optimum = pairwise_dual(gram, first, second, np.ones(first.size), 0.5, 0.01)
     assert model.objective_ == pytest.approx(optimum, rel=1e-7)
     assert model.n_pairs_ == first.size
-    everything = ROCSVC(C=0.5, margin=0.01, n_neighbors=1000, gamma=0.3, tol=1e-9).fit(X, y)
-    assert everything.objective_ == pytest.approx(ROCSVC(C=0.5, margin=0.01, gamma=0.3, tol=1e-9).fit(X, y).objective_)
+    everything = ROCSVC(C=0.5, reduction="sum", margin=0.01, n_neighbors=1000, gamma=0.3, tol=1e-9).fit(X, y)
+    assert everything.objective_ == pytest.approx(
+        ROCSVC(C=0.5, reduction="sum", margin=0.01, gamma=0.3, tol=1e-9).fit(X, y).objective_
+    )
 
 
 def test_sorted_and_listed_pairs_meet_and_conjugate_gradients_too(monkeypatch):
@@ -143,12 +145,12 @@ def test_sorted_and_listed_pairs_meet_and_conjugate_gradients_too(monkeypatch):
 def test_linear_kernel_is_the_linear_auc_machine():
     X, y = problem(200)
     m, n = (y == 1).sum(), (y == 0).sum()
-    kernel = ROCSVC("linear", C=5.0 / (m * n), tol=1e-6).fit(X, y)
+    kernel = ROCSVC("linear", C=5.0 / (m * n), reduction="sum", tol=1e-6).fit(X, y)
     linear = AUCClassifier(C=5.0, tol=1e-6).fit(X, y)
     assert kernel.objective_ == pytest.approx(linear.objective_, rel=2e-6)
 
 
-@pytest.mark.parametrize("estimator", [ROCSVC(C=0.1, gamma=0.3, tol=1e-8), TwoNormSVC(gamma=0.3, tol=1e-8)])
+@pytest.mark.parametrize("estimator", [ROCSVC(gamma=0.3, tol=1e-8), TwoNormSVC(gamma=0.3, tol=1e-8)])
 def test_precomputed_callable_and_csr_agree(estimator):
     X, y = problem()
     expected = estimator.fit(X, y).decision_function(X[:7])
@@ -170,8 +172,8 @@ def test_gamma_is_that_of_scikit_learn():
     X, y = problem()
     for gamma in ("scale", "auto"):
         value = 1 / (5 * X.var()) if gamma == "scale" else 1 / 5
-        a = ROCSVC(C=0.1, gamma=gamma, tol=1e-8).fit(X * 2, y).decision_function(X)
-        b = ROCSVC(C=0.1, gamma=value / 4 if gamma == "scale" else value, tol=1e-8).fit(X * 2, y).decision_function(X)
+        a = ROCSVC(gamma=gamma, tol=1e-8).fit(X * 2, y).decision_function(X)
+        b = ROCSVC(gamma=value / 4 if gamma == "scale" else value, tol=1e-8).fit(X * 2, y).decision_function(X)
         np.testing.assert_allclose(a, b, atol=1e-9)
 
 
@@ -207,11 +209,11 @@ def test_a_matrix_that_is_no_kernel_is_refused():
 def test_an_unfinished_fit_says_so():
     X, y = problem()
     with pytest.warns(UserWarning, match="ROCSVC: GramNewton did not reach its tolerance"):
-        model = ROCSVC(C=10.0, tol=1e-12, max_iter=2).fit(X, y)
+        model = ROCSVC(C=10.0, reduction="sum", tol=1e-12, max_iter=2).fit(X, y)
     assert model.n_iter_ == 2
 
 
-@pytest.mark.parametrize("estimator", [ROCSVC(C=0.1), TwoNormSVC()])
+@pytest.mark.parametrize("estimator", [ROCSVC(C=0.1, reduction="sum"), TwoNormSVC()])
 def test_the_positive_class_can_be_the_first_one(estimator):
     X, y = problem(80)
     label = np.where(y == 1, "a", "b")
@@ -265,5 +267,5 @@ def test_a_bound_above_the_objective_is_not_called_converged(monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((40, 2)), np.arange(40) % 2
     with pytest.warns(ConvergenceWarning, match=r"ROCSVC: GramNewton did not converge to tol=0.001: gap -"):
-        model = ROCSVC(C=0.01).fit(X, y)
+        model = ROCSVC(C=0.01, reduction="sum").fit(X, y)
     assert model.dual_gap_ < 0

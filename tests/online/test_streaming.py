@@ -9,7 +9,8 @@ from scipy import sparse
 
 from oracles.stochastic import confidence_rule, pair_rule, reservoir_rule, saddle_rule
 from rocmax.online import sampling as draws
-from rocmax.online.base import Memory, loop_form
+from rocmax.online.base import Memory
+from rocmax.online.loops import loop_form
 from rocmax.online.psam import PairSteps
 from rocmax.papers.streams import ConfidenceSteps, ReservoirSteps, SaddlePoint
 
@@ -56,7 +57,7 @@ def test_pair_steps_one_by_one(form, proximal, gamma, t0, rskip, askip, start):
     for k, (w, average) in enumerate(trace):
         method.steps(stream, first[k : k + 1], second[k : k + 1])
         _, factor, _, _ = method._state
-        assert_allclose(factor * method._v, w, rtol=1e-9, atol=1e-10 * scale)
+        assert_allclose(factor * method._w, w, rtol=1e-9, atol=1e-10 * scale)
         assert_allclose(method.weights(), average, rtol=1e-9, atol=1e-10 * scale)
 
 
@@ -186,16 +187,16 @@ def test_a_proximal_step_minimises_its_objective(seed, gamma, t0):
     method = PairSteps(3, True, gamma, t0, 1000, 1000)
     stream = make_stream(X, positive, "dense")
     method.steps(stream, np.array([0]), np.array([1]))
-    before = method._v.copy()
+    before = method._w.copy()
     method.steps(stream, np.array([2]), np.array([3]))
     length, x = 1 / (gamma * (2 + t0)), X[2] - X[3]
 
     def objective(v):
         return length * max(0.0, 1 - v @ x) + (v - before) @ (v - before) / 2
 
-    best = objective(method._v)
+    best = objective(method._w)
     for _ in range(50):
-        other = method._v + rng.standard_normal(3) * 10.0 ** rng.integers(-4, 1)
+        other = method._w + rng.standard_normal(3) * 10.0 ** rng.integers(-4, 1)
         assert best <= objective(other) + 1e-9 * (1 + abs(best))
 
 
@@ -269,7 +270,7 @@ def test_memory_keeps_rows_across_blocks():
     later = memory.stream(X[:2], positive[:2], np.random.default_rng(0), uniform=False)
     assert later.new.tolist() == [6, 7]
     kept = np.concatenate([np.flatnonzero(~positive)[:3], np.flatnonzero(positive)[:3]])
-    assert_allclose(later.X, np.vstack([X[kept], X[:2]]))
+    assert_allclose(later.X.toarray(), np.vstack([X[kept], X[:2]]))
     assert later.positive.tolist() == [False] * 3 + [True] * 3 + positive[:2].tolist()
     assert later.buffers.tolist() == [[0, 1, 2], [3, 4, 5]]
 

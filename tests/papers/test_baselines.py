@@ -86,5 +86,5 @@ def test_the_asymmetric_machine_refuses_a_level_without_bound():
         AsymmetricSVC(mu=10.0, tau=0.1).fit(X, y)
     with pytest.raises(ValueError, match="tau"):
         AsymmetricSVC(tau=0.0).fit(X, y)
-    with pytest.warns(UserWarning, match="AsymmetricSVC: gap"):
+    with pytest.warns(UserWarning, match="AsymmetricSVC: GramNewton did not reach its tolerance: gap"):
         AsymmetricSVC(tau=5.0, max_iter=1).fit(X, y)

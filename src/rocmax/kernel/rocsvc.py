@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from rocmax._support import Array, Index
-from rocmax._validation import TrainingSet, check_number
+from rocmax._validation import TrainingSet, check_choice, check_number
 from rocmax.base import ScoredClassifier
 from rocmax.kernel.maps import KernelMixin
 from rocmax.kernel.qp import RULES, GramNewton, ListedPairs, PairSums, SortedPairs
@@ -23,12 +23,13 @@ class ROCSVC(KernelMixin, ScoredClassifier):
 
     Minimizes, over the functions in the reproducing kernel Hilbert space,
 
-    .. math:: \frac{1}{2} |f|^2 + C \sum_{(i,j)} \bigl(\rho - (f(x_i^+) - f(x_j^-))\bigr)_+,
+    .. math:: \frac{1}{2} |f|^2 + c \sum_{(i,j)} \bigl(\rho - (f(x_i^+) - f(x_j^-))\bigr)_+
 
-    a *sum* over all pairs of a positive and a negative, or over the neighbor pairs of the paper (``n_neighbors``). Its
-    dual has one multiplier :math:`0 \le \alpha_{ij} \le C` per pair, and
+    over all pairs of a positive and a negative, or over the neighbor pairs of the paper (``n_neighbors``). The weight
+    :math:`c` of a pair is ``C`` times the number of rows divided by the number of pairs, or ``C`` (``reduction``). The
+    dual has one multiplier :math:`0 \le \alpha_{ij} \le c` per pair, and
     :math:`f = \sum_{ij} \alpha_{ij} (k(x_i^+, \cdot) - k(x_j^-, \cdot))`. At the optimum, the score difference of a
-    pair is at least :math:`\rho` if its multiplier is 0, at most :math:`\rho` if it is :math:`C`, and exactly
+    pair is at least :math:`\rho` if its multiplier is 0, at most :math:`\rho` if it is :math:`c`, and exactly
     :math:`\rho` otherwise. The solution is exact up to the reported duality gap. Large numbers of pairs are not stored
     explicitly.
 
@@ -36,9 +37,13 @@ class ROCSVC(KernelMixin, ScoredClassifier):
     ----------
     kernel
     C : float, default=1.0
-        Regularization parameter, the weight of each pair. Must be positive. The sum grows with the number of pairs: the
-        ``C`` of :class:`~rocmax.AUCClassifier`, which takes the mean, corresponds to ``C / (m * n)`` here for
-        ``margin=1``.
+        Regularization parameter. Must be positive.
+    reduction : {"mean", "sum"}, default="mean"
+        What ``C`` is the weight of. "mean": of a row, as in scikit-learn's ``SVC``. The loss is the mean over the pairs
+        times the number of rows, so that one value of ``C`` suits samples of any size; the ``C`` of
+        :class:`~rocmax.AUCClassifier` corresponds to ``C / n_samples`` here for ``margin=1``. "sum": of a pair, as in
+        the paper. The loss grows with the number of pairs, and ``C=1`` is then close to a hard margin on all but the
+        smallest samples.
     margin : float, default=1.0
         Margin :math:`\rho`. It sets the scale: ``(C, margin)`` and ``(C * a, margin * a)`` give the same ranking.
     n_neighbors : int, default=None
@@ -63,7 +68,7 @@ class ROCSVC(KernelMixin, ScoredClassifier):
     dual_gap_ : float
         The objective minus the dual objective of feasible multipliers.
     kkt_residual_ : float
-        ``dual_gap_ / (C * margin * n_pairs_)``. The gap is a sum of non-negative violations of the conditions above,
+        ``dual_gap_ / (c * margin * n_pairs_)``. The gap is a sum of non-negative violations of the conditions above,
         over the pairs, so the residual is 0 if and only if all of them are satisfied.
     n_iter_ : int
         Number of Newton steps.
@@ -85,7 +90,7 @@ class ROCSVC(KernelMixin, ScoredClassifier):
     >>> from sklearn.datasets import make_moons
     >>> from rocmax import ROCSVC
     >>> X, y = make_moons(200, noise=0.3, random_state=0)
-    >>> model = ROCSVC(C=0.01).fit(X, y)
+    >>> model = ROCSVC().fit(X, y)
     >>> round(model.score(X, y), 2)
     0.96
     >>> bool(model.dual_gap_ <= model.tol * model.objective_)
@@ -97,6 +102,7 @@ class ROCSVC(KernelMixin, ScoredClassifier):
         kernel: Any = "rbf",
         *,
         C: float = 1.0,
+        reduction: str = "mean",
         margin: float = 1.0,
         n_neighbors: int | None = None,
         gamma: str | float = "scale",
@@ -110,6 +116,7 @@ class ROCSVC(KernelMixin, ScoredClassifier):
     ) -> None:
         self.kernel = kernel
         self.C = C
+        self.reduction = reduction
         self.margin = margin
         self.n_neighbors = n_neighbors
         self.gamma = gamma
@@ -125,6 +132,7 @@ class ROCSVC(KernelMixin, ScoredClassifier):
         super()._check_parameters()
         for name in ("C", "margin", "tol"):
             check_number(name, getattr(self, name), above=0.0)
+        check_choice("reduction", self.reduction, ("mean", "sum"))
         check_number("max_iter", self.max_iter, above=0, integer=True)
         if self.n_neighbors is not None:
             check_number("n_neighbors", self.n_neighbors, above=0, integer=True)
@@ -132,12 +140,14 @@ class ROCSVC(KernelMixin, ScoredClassifier):
     def _learn(self, data: TrainingSet) -> Array:
         gram = self._gram(data)
         pairs = self._pairs(data, gram)
-        result, scores = GramNewton(self.tol, self.max_iter).solve(gram, pairs, self.C, self._progress())
+        n_samples = data.positive.size if data.weight is None else float(data.weight.sum())
+        c = self.C if self.reduction == "sum" else self.C * n_samples / self.n_pairs_
+        result, scores = GramNewton(self.tol, self.max_iter).solve(gram, pairs, c, self._progress())
         if not result.converged:
             warnings.warn(f"ROCSVC: {result.message}", ConvergenceWarning, stacklevel=3)
         self._keep_support(data, result.w)
         self.objective_, self.dual_gap_ = result.objective, result.gap
-        self.kkt_residual_ = result.gap / (self.C * self.margin * self.n_pairs_)
+        self.kkt_residual_ = result.gap / (c * self.margin * self.n_pairs_)
         self.n_iter_, self.trace_ = result.n_iter, result.trace
         return scores
 

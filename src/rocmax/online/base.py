@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from functools import cached_property
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,27 +14,19 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from rocmax._support import Array, RowNumbers
-from rocmax._validation import canonical_csr, check_block, check_number, check_training_set, direction, random_source
-from rocmax.base import Decision
-from rocmax.linear.base import LinearDecision
-from rocmax.measures import ROCAUCMeasure
-from rocmax.online.sampling import reservoir
+from rocmax._validation import (
+    Block,
+    check_block,
+    check_number,
+    check_training_set,
+    direction,
+    random_source,
+)
+from rocmax.base import Decision, MeasureParameterMixin
+from rocmax.linear.base import LinearDecision, LinearScoreClassifier
+from rocmax.measures import Measure, ROCAUCMeasure
+from rocmax.online.sampling import reservoir, stack
 from rocmax.operators import as_operator
-
-
-def fixed_parameters(estimator: Any, free: tuple[str, ...]) -> dict[str, Any]:
-    """Return the parameters that must not change: all except ``free``."""
-    return {name: value for name, value in estimator.get_params(deep=False).items() if name not in free}
-
-
-def check_unchanged(estimator: Any, fixed: dict[str, Any]) -> None:
-    """Raise ValueError if a parameter has changed since the first call of ``partial_fit``."""
-    for name, value in fixed.items():
-        given = getattr(estimator, name)
-        if given is not value and given != value:
-            raise ValueError(
-                f"{name} must stay {value!r} between calls of partial_fit; got {given!r}. Use fit to train a new model"
-            )
 
 
 @dataclass(frozen=True)
@@ -50,12 +43,89 @@ class StreamRules:
 
 
 RULES = StreamRules()
-# Parameters that may change between calls of partial_fit: those used only by fit, and the seed.
-_FREE = ("max_iter", "tol", "random_state")
 _MEASURE = ROCAUCMeasure()
 
 
-class StochasticClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class StreamMixin:
+    """``partial_fit``, which begins a model with the first rows and updates it with others."""
+
+    # Parameters that may change between calls of partial_fit: those used only by fit, and the seed.
+    _free: ClassVar[tuple[str, ...]] = ("max_iter", "tol", "random_state")
+    classes_: NDArray[Any]
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Update the model with new rows; see above for what it does with them.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            New rows, one or more.
+        y : array-like of shape (n_samples,)
+            Class labels; a call may contain only one of the classes.
+        classes : array-like of shape (2,), default=None
+            The two classes; required in the first call, unless it follows ``fit``.
+
+        Returns
+        -------
+        self
+        """
+        own: Any = self
+        own._check_parameters()
+        measure = own._stream_measure()
+        block = check_block(self, X, y, classes, own.pos_label)
+        if not hasattr(self, "_fixed"):
+            self.classes_ = block.classes
+            self._make_state(measure, block.X.shape[1])
+            self._fix_parameters()
+            self.n_iter_ = 0
+        for name, value in self._fixed.items():
+            given = getattr(self, name)
+            if given is not value and given != value:
+                raise ValueError(
+                    f"{name} must stay {value!r} between calls of partial_fit; got {given!r}. "
+                    "Use fit to train a new model"
+                )
+        self._update(measure, block)
+        return self
+
+    def _fix_parameters(self) -> None:
+        own: Any = self
+        parameters = own.get_params(deep=False)
+        self._fixed = {name: value for name, value in parameters.items() if name not in self._free}
+
+    @abstractmethod
+    def _make_state(self, measure: Measure, n_features: int) -> None:
+        """Set the state of a stream without rows."""
+
+    @abstractmethod
+    def _update(self, measure: Measure, block: Block) -> None:
+        """Update the state and the model with new rows."""
+
+
+class MeasuredStreamClassifier(StreamMixin, MeasureParameterMixin, LinearScoreClassifier):
+    """Base class of the classifiers that learn batches for a measure."""
+
+    warm_start = False
+
+    def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override]
+        """Fit the model to all rows, in random order; rows of earlier calls are discarded.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Training rows. The features should be standardized, so that steps and penalty affect all of them equally.
+        y
+
+        Returns
+        -------
+        self
+        """
+        super().fit(X, y)
+        self._fix_parameters()
+        return self
+
+
+class StochasticClassifier(StreamMixin, LinearDecision, Decision, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Base class: run a streaming method over all rows or block by block, then choose a threshold."""
 
     max_iter: int
@@ -78,8 +148,9 @@ class StochasticClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstima
         """
         self._check_parameters()
         data = check_training_set(self, X, y, None, self.pos_label)
-        self._begin(data.X.shape[1])
-        self.classes_ = data.classes
+        self._make_state(_MEASURE, data.X.shape[1])
+        self._fix_parameters()
+        self.classes_, self.n_iter_ = data.classes, 0
         stream = self._memory.stream(data.X, data.positive, self._rng, uniform=True)
         last = self._method.weights()
         for _ in range(self.max_iter):
@@ -93,36 +164,17 @@ class StochasticClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstima
         self._warn_if_constant(data.X, lambda rows: as_operator(rows).matvec(self.coef_[0]))
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Update the model with one pass over a block of rows.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            New rows, one or more.
-        y : array-like of shape (n_samples,)
-            Class labels; a block may contain only one of the classes.
-        classes : array-like of shape (2,), default=None
-            The two classes; required in the first call.
-
-        Returns
-        -------
-        self
-        """
-        self._check_parameters()
-        block = check_block(self, X, y, classes, self.pos_label)
-        if not hasattr(self, "classes_"):
-            self._begin(block.X.shape[1])
-            self.classes_ = block.classes
-        check_unchanged(self, self._fixed)
+    def _update(self, measure: Measure, block: Block) -> None:
         stream = self._memory.stream(block.X, block.positive, self._rng, uniform=False)
         self._method.epoch(stream)
         self.n_iter_ += 1
         self._finish(stream, block.positive_index)
-        return self
+
+    def _stream_measure(self) -> Measure:
+        return _MEASURE
 
     @abstractmethod
-    def _make_method(self, n_features: int) -> Method:
+    def _make_method(self, n_features: int) -> RowSteps:
         """Return the streaming method in its initial state."""
 
     def _remember(self, stream: RowBlock) -> None:
@@ -134,12 +186,10 @@ class StochasticClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstima
         if self.tol is not None:
             check_number("tol", self.tol, above=0.0)
 
-    def _begin(self, n_features: int) -> None:
+    def _make_state(self, measure: Measure, n_features: int) -> None:
         self._rng = np.random.default_rng(random_source(self.random_state).randint(2**31 - 1))
         self._method = self._make_method(n_features)
         self._memory = Memory(self.buffer_size)
-        self._fixed = fixed_parameters(self, _FREE)
-        self.n_iter_ = 0
 
     def _finish(self, stream: RowBlock, positive_index: int) -> None:
         self._remember(stream)
@@ -185,10 +235,14 @@ class RowBlock:
     seen: RowNumbers
     rng: np.random.Generator
     uniform: bool = True
-    loop_form: Any = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.loop_form = loop_form(self.X)
+    @cached_property
+    def loop_form(self) -> Any:
+        """The rows in the format of the loops."""
+        # Imported here because the import of numba takes longer than many fits.
+        from rocmax.online.loops import loop_form
+
+        return loop_form(self.X)
 
     def shuffled_blocks(self, steps_per_row: int = 1) -> Iterator[RowNumbers]:
         """Yield blocks of indices of the new rows, in random order."""
@@ -207,14 +261,32 @@ class RowBlock:
             self.seen[own] += new.size
 
 
-class Method(Protocol):
-    """Interface of a streaming method."""
+@dataclass
+class RowSteps:
+    """A streaming method: steps on single rows, or on pairs of rows; ``_w`` are the weights."""
+
+    n_features: int
+    _w: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._w = np.zeros(self.n_features)
 
     def epoch(self, stream: RowBlock) -> None:
-        """Make one pass over the new rows."""
+        """Process the new rows once, in random order."""
+        for rows in stream.shuffled_blocks(self.comparisons(stream)):
+            self.steps(stream, rows)
+
+    def comparisons(self, stream: RowBlock) -> int:
+        """Return the number of rows that a row is compared with."""
+        return int(stream.buffers.shape[1])
+
+    @abstractmethod
+    def steps(self, stream: RowBlock, rows: RowNumbers, /) -> None:
+        """Take the steps for the given rows."""
 
     def weights(self) -> Array:
-        """Return the weights of the model, averaged if the method uses averaging."""
+        """Return the weights of the model."""
+        return self._w.copy()
 
 
 @dataclass
@@ -233,7 +305,7 @@ class Memory:
         buffers[1, : held[1]] = held[0] + np.arange(held[1])
         n_old = int(held.sum())
         if n_old:
-            X = _stack(self.rows, X)
+            X = stack([self.rows, X])
             positive = np.concatenate([np.repeat([False, True], held), positive])
         return RowBlock(X, positive, np.arange(n_old, positive.size), buffers, self.seen, rng, uniform)
 
@@ -244,22 +316,7 @@ class Memory:
         self.rows = stream.X[np.concatenate([stream.buffers[0, : held[0]], stream.buffers[1, : held[1]]])]
 
 
-def loop_form(X: Any) -> Any:
-    """Return a matrix in the format of the compiled loops: C-ordered array, or CSR arrays without duplicates."""
-    if not sparse.issparse(X):
-        return np.ascontiguousarray(X)
-    X = canonical_csr(X)
-    return X.data, X.indices, X.indptr
-
-
 def mean_squared_length(rows: Any) -> float:
     """Return the mean of ``|x|^2`` over the rows."""
     values = rows.data if sparse.issparse(rows) else rows
     return float(np.square(values, dtype=np.float64).sum() / rows.shape[0])
-
-
-def _stack(old: Any, new: Any) -> Any:
-    """Stack rows in the format of the new rows."""
-    if sparse.issparse(new):
-        return sparse.vstack([sparse.csr_array(old), new], format="csr")
-    return np.vstack([old.toarray() if sparse.issparse(old) else old, new])

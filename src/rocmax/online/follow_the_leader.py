@@ -19,13 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocmax._support import Array, Bools
-from rocmax._validation import TrainingSet, check_block, check_number, direction, random_source
-from rocmax.base import MeasureParameterMixin
-from rocmax.linear.base import LinearScoreClassifier
+from rocmax._validation import Block, TrainingSet, check_number, random_source
 from rocmax.losses import BoundLoss, Loss
 from rocmax.losses.contingency import Growth, grow_cuts
 from rocmax.measures import Measure
-from rocmax.online.base import check_unchanged, fixed_parameters
+from rocmax.online.base import MeasuredStreamClassifier
 from rocmax.online.sampling import stack
 from rocmax.operators import CountingOperator, Operator, as_operator
 from rocmax.penalties import SquaredL2
@@ -227,17 +225,6 @@ class _RadiusSearch:
         return replace(finish(*args, "FollowTheLeader", self._tol, rounding), n_iter=self._n_iter)
 
 
-class Update(NamedTuple):
-    """Parameters of an update: the weight of the penalty, the ball, the solver, and whether to compute the regret."""
-
-    eta: float
-    radius: float
-    tol: float
-    max_iter: int
-    compute_regret: bool
-    callback: Callback | None = None
-
-
 class Leader:
     """All rows so far and the optimal model on them (the leader); zero weights until both classes have been seen.
 
@@ -263,8 +250,10 @@ class Leader:
         """Return whether both classes have been seen."""
         return bool(self.positive.any() and not self.positive.all())
 
-    def take(self, X: Any, positive: Bools, loss: Loss, update: Update) -> None:
-        """Evaluate the leader on a batch, add the batch to the rows, and compute the next leader."""
+    def take(
+        self, X: Any, positive: Bools, loss: Loss, model: FollowTheLeaderClassifier, callback: Callback | None
+    ) -> None:
+        """Evaluate the leader on a batch, add the batch to the rows, and compute the next leader of the classifier."""
         sums, n_old = self._sums, self.positive.size
         self.mean_w = self.mean_w + (self.result.w - self.mean_w) / (len(self.passes) + 1)
         self._append(X, positive)
@@ -278,13 +267,13 @@ class Leader:
         bound = loss.bind(self.positive)
         scale = loss.sum_scale(*rows.counts())
         self._played += scale * bound.value_and_gradient(rows.scores)[0] - _loss_before(loss, rows)
-        problem = BallProblem(operator, bound, update.radius, update.max_iter, update.callback)
+        problem = BallProblem(operator, bound, model.radius, model.max_iter, callback)
         warm = Warm(self.result.w, carry(loss, self._cuts, rows), self._c)
-        self.result, warm = problem.solve(scale / update.eta, update.tol, warm, RULES.floor)
+        self.result, warm = problem.solve(scale / model.eta, model.tol, warm, RULES.floor)
         self._cuts, self._c = warm.cuts, warm.c
         best, gap = np.nan, np.nan
-        if update.compute_regret:
-            best, gap = self._in_hindsight(problem, scale / update.eta, update.tol)
+        if model.compute_regret:
+            best, gap = self._in_hindsight(problem, scale / model.eta, model.tol)
         self.regret.append(self._played / scale - best)
         self.regret_gap.append(gap)
         self.passes.append(operator.passes)
@@ -323,15 +312,7 @@ def _loss_before(loss: Loss, rows: GrowingRows) -> float:
     return loss.sum_scale(m, n) * bound.value_and_gradient(rows.scores[: rows.n_old])[0]
 
 
-# Follow the regularized leader: the optimal model for all rows so far, after every batch.
-
-
-# Parameters that may change between calls of partial_fit: each solve uses all rows and the current values. The seed is
-# used only for the order of the rows in fit.
-_FREE = ("eta", "compute_regret", "tol", "max_iter", "n_batches", "random_state", "verbose")
-
-
-class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
+class FollowTheLeaderClassifier(MeasuredStreamClassifier):
     r"""Linear classifier that is optimal for all rows so far after each batch (follow the regularized leader, FTRL).
 
     .. math:: w_{t+1} = \arg\min_{|w| \le \mathrm{radius}} \; \ell_t(w) + \tfrac{\eta}{2} |w|^2
@@ -433,9 +414,9 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
     (10, True)
     """
 
-    warm_start = False
+    # Each solve uses all rows and the current values. The seed is used only for the order of the rows in fit.
+    _free = ("eta", "compute_regret", "tol", "max_iter", "n_batches", "random_state", "verbose")
     _leader: Leader
-    _fixed: dict[str, Any]
 
     def __init__(
         self,
@@ -476,58 +457,17 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
         self.pos_label = pos_label
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any) -> FollowTheLeaderClassifier:  # type: ignore[override]
-        """Fit the model to the rows in batches, in random order; rows of earlier calls are discarded.
+    def _make_state(self, measure: Measure, n_features: int) -> None:
+        self._leader = Leader(n_features)
 
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            Training rows. The features should be standardized, so that the penalty affects all of them equally.
-        y
-
-        Returns
-        -------
-        self
-        """
-        super().fit(X, y)
-        return self
-
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> FollowTheLeaderClassifier:
-        """Evaluate the model on a batch, then update it to the optimum for all rows so far.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            New rows, which are kept together with those of earlier calls.
-        y : array-like of shape (n_samples,)
-            Class labels; a batch may contain only one of the classes.
-        classes : array-like of shape (2,), default=None
-            The two classes; required in the first call.
-
-        Returns
-        -------
-        self : object
-            The estimator.
-        """
-        self._check_parameters()
-        measure = self._stream_measure()
-        block = check_block(self, X, y, classes, self.pos_label)
-        if getattr(self, "_leader", None) is None:
-            self.classes_ = block.classes
-            self._begin(block.X.shape[1])
-        check_unchanged(self, self._fixed)
+    def _update(self, measure: Measure, block: Block) -> None:
         self._take(measure, block.X, block.positive, self._progress())
         result, rows = self._model(), self._leader
-        sign = direction(block.positive_index)
         threshold = 0.0
         if rows.has_both():
             self._warn(rows.result)
             threshold = measure.threshold(as_operator(rows.X).matvec(result.w), rows.positive)
-        self.coef_ = sign * result.w[np.newaxis, :]
-        self.intercept_ = np.array([-sign * threshold])
-        self.objective_, self.dual_gap_ = result.objective, result.gap
-        self.n_iter_, self.trace_ = result.n_iter, result.trace
-        return self
+        self._keep(result, result.w, threshold, block)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -536,14 +476,9 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
         check_number("radius", self.radius, above=0.0)
         check_number("n_batches", self.n_batches, above=0, integer=True)
 
-    def _begin(self, n_features: int) -> None:
-        self._leader = Leader(n_features)
-        self._fixed = fixed_parameters(self, _FREE)
-
     def _take(self, measure: Measure, X: Any, positive: NDArray[np.bool_], callback: Callback | None) -> None:
         leader = self._leader
-        update = Update(self.eta, self.radius, self.tol, self.max_iter, self.compute_regret, callback)
-        leader.take(X, positive, self._convex_loss(measure), update)
+        leader.take(X, positive, self._convex_loss(measure), self, callback)
         self.regret_, self.regret_gap_ = np.array(leader.regret), np.array(leader.regret_gap)
         self.passes_ = np.array(leader.passes)
 
@@ -555,7 +490,7 @@ class FollowTheLeaderClassifier(MeasureParameterMixin, LinearScoreClassifier):
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
         order = random_source(self.random_state).permutation(data.positive.size)
         measure = self._make_measure().as_fraction(order.size)
-        self._begin(data.X.shape[1])
+        self._make_state(measure, data.X.shape[1])
         for part in np.array_split(order, min(self.n_batches, order.size)):
             self._take(measure, data.X[part], data.positive[part], callback)
         return self._model()

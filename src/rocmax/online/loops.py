@@ -8,105 +8,74 @@ detects only changes of the file that contains a loop.
 
 from __future__ import annotations
 
-import sys
-import threading
+import warnings
 from collections.abc import Callable
 from math import sqrt
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, typeof, types
-from numba.extending import intrinsic, overload
+from numpy.typing import NDArray
+from scipy import sparse
+
+from rocmax._validation import canonical_csr
+
+try:
+    from llvmlite import ir
+    from numba import njit, types
+    from numba.extending import intrinsic, overload
+except ImportError:
+    njit = None
+    warnings.warn(
+        "numba is not installed: the loops of PSAMClassifier and of the online methods in rocmax.papers run in plain "
+        "Python. The results are the same, but a fit takes about a hundred times as long. Install rocmax[streams]",
+        stacklevel=2,
+    )
 
 # Sums may be reordered to use vector instructions; infinities and NaN are handled correctly.
 _FAST = {"fastmath": {"reassoc", "contract", "nsz"}}
 
-_WRITTEN: dict[Callable[..., Any], frozenset[str]] = {}
-_READY: dict[tuple[Any, ...], Callable[..., Any]] = {}
-_COMPILING = threading.Lock()
 
-
-def run(loop: Callable[..., Any], *args: Any) -> Any:
-    """Call a loop; compile it first if there is no compiled version for the types of the arguments.
-
-    Arrays that a loop only reads are declared read-only, so that the compiled version also accepts memory-mapped
-    arrays.
-    """
-    kinds = (loop, *map(typeof, args))
-    compiled = _READY.get(kinds)
-    if compiled is None:
-        names, written = loop.__code__.co_varnames, _WRITTEN[loop]
-        pairs = zip(names, kinds[1:], strict=False)
-        signature = tuple(kind if name in written else _read_only(kind) for name, kind in pairs)
-        with _COMPILING:
-            compiled = _READY.get((loop, *signature)) or _compile(loop, signature)
-            _READY[(loop, *signature)] = _READY[kinds] = compiled
-    return compiled(*args)
-
-
-def _compile(loop: Callable[..., Any], signature: tuple[types.Type, ...]) -> Callable[..., Any]:
-    notice = threading.Timer(1.0, _say_compiling)
-    notice.daemon = True
-    notice.start()
-    # With an explicit signature, arguments are converted instead of triggering another compilation for their exact
-    # types.
-    found: Callable[..., Any]
-    try:
-        found = njit([signature], cache=True, nogil=True, **_FAST)(loop)
-    except RuntimeError as error:
-        if "locator" not in str(error):
-            raise
-        # There is no writable cache directory: the loop is compiled in each process.
-        found = njit([signature], nogil=True, **_FAST)(loop)
-    finally:
-        notice.cancel()
-    return found
-
-
-def _say_compiling() -> None:
-    if sys.stderr.isatty():
-        sys.stderr.write("rocmax: compiling a loop for this machine; this is done once and takes a few seconds\n")
-        sys.stderr.flush()
-
-
-def _read_only(kind: types.Type) -> types.Type:
-    if isinstance(kind, types.Array):
-        return kind.copy(readonly=True)
-    if isinstance(kind, types.BaseTuple):
-        return types.Tuple([_read_only(part) for part in kind])
-    return kind
-
-
-def _loop(*written: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register a function as a loop that writes to the named arrays."""
-
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        _WRITTEN[function] = frozenset(written)
+def _loop(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a loop when it is called for the first time with arguments of their types, once per machine."""
+    if njit is None:
         return function
+    try:
+        compiled: Callable[..., Any] = njit(cache=True, nogil=True, **_FAST)(function)
+    except RuntimeError:
+        # There is no writable cache directory: the loop is compiled in each process.
+        compiled = njit(nogil=True, **_FAST)(function)
+    return compiled
 
-    return register
 
+def _either(matrix: Callable[..., Any], other: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an operation that is one of two functions: the first if its first argument is a matrix."""
 
-def _either(first: Callable[..., Any], second: Callable[..., Any], is_first: Callable[[Any], bool]) -> Any:
-    """Return an operation that compiles to one of two functions, depending on the type of its first argument."""
+    def chosen(first: Any) -> Callable[..., Any]:
+        return matrix if getattr(first, "ndim", 0) == 2 else other
 
-    def operation(*_: Any) -> Any:
-        raise NotImplementedError("for compiled code only")
+    def operation(*arguments: Any) -> Any:
+        return chosen(arguments[0])(*arguments)
 
-    @overload(operation, jit_options=_FAST, strict=False)  # type: ignore[untyped-decorator]  # numba has no types
-    def choose(kind: Any, *_: Any) -> Callable[..., Any]:
-        return first if is_first(kind) else second
+    if njit is not None:
+
+        @overload(operation, jit_options=_FAST, strict=False)  # type: ignore[untyped-decorator]  # numba has no types
+        def compiled(kind: Any, *_: Any) -> Callable[..., Any]:
+            return chosen(kind)
 
     return operation
 
 
-def _on_rows(dense: Callable[..., Any], csr: Callable[..., Any]) -> Any:
-    return _either(dense, csr, lambda kind: isinstance(kind, types.Array))
+def loop_form(X: Any) -> Any:
+    """Return a matrix in the format of the loops: C-ordered array, or CSR arrays without duplicates."""
+    if not sparse.issparse(X):
+        return _multiplied(np.ascontiguousarray(X))
+    X = canonical_csr(X)
+    return _multiplied(X.data), X.indices, X.indptr
 
 
-def _on_covariance(diagonal: Callable[..., Any], full: Callable[..., Any]) -> Any:
-    return _either(diagonal, full, lambda kind: kind.ndim == 1)
+def _multiplied(values: NDArray[Any]) -> NDArray[Any]:
+    # A product of numbers in single precision is one in Python, where a compiled loop multiplies in double precision.
+    return values if njit is not None else values.astype(np.float64, copy=False)
 
 
 # Unsigned indices avoid the check for negative values, which would take as long as the arithmetic.
@@ -122,20 +91,22 @@ _LINE = 8  # double-precision numbers in a cache line
 _MOST_LINES = 16  # the rest of a long row is prefetched by the processor
 
 
-@intrinsic
-def _prefetch(_, array, index):
-    """Prefetch the cache line that contains ``array[index]``."""
+if njit is not None:
 
-    def generate(context, builder, signature, args):
-        start = context.make_array(signature.args[0])(context, builder, args[0]).data
-        byte, integer = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte, integer, integer, integer])
-        fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-        place = builder.bitcast(builder.gep(start, [args[1]]), byte)
-        builder.call(fetch, [place, integer(0), integer(3), integer(1)])
-        return context.get_dummy_value()
+    @intrinsic
+    def _prefetch(_, array, index):
+        """Prefetch the cache line that contains ``array[index]``."""
 
-    return types.void(array, types.uint64), generate
+        def generate(context, builder, signature, args):
+            start = context.make_array(signature.args[0])(context, builder, args[0]).data
+            byte, integer = ir.IntType(8).as_pointer(), ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [byte, integer, integer, integer])
+            fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+            place = builder.bitcast(builder.gep(start, [args[1]]), byte)
+            builder.call(fetch, [place, integer(0), integer(3), integer(1)])
+            return context.get_dummy_value()
+
+        return types.void(array, types.uint64), generate
 
 
 def _dense_fetch(X, i):
@@ -212,11 +183,11 @@ def _csr_add_both(X, i, step, v, other, u):
         u[place] += other * value
 
 
-fetch = _on_rows(_dense_fetch, _csr_fetch)
-row_dot = _on_rows(_dense_dot, _csr_dot)
-row_squared = _on_rows(_dense_squared, _csr_squared)
-row_add = _on_rows(_dense_add, _csr_add)
-row_add_both = _on_rows(_dense_add_both, _csr_add_both)
+fetch = _either(_dense_fetch, _csr_fetch) if njit is not None else lambda *_: None
+row_dot = _either(_dense_dot, _csr_dot)
+row_squared = _either(_dense_squared, _csr_squared)
+row_add = _either(_dense_add, _csr_add)
+row_add_both = _either(_dense_add_both, _csr_add_both)
 
 
 def _dense_pair_dot(X, i, j, v):
@@ -290,17 +261,17 @@ def _csr_pair_values(X, i, j, index, value):
     return count
 
 
-pair_dot = _on_rows(_dense_pair_dot, _csr_pair_dot)
-pair_squared = _on_rows(_dense_pair_squared, _csr_pair_squared)  # work is zero before and after
-pair_add_both = _on_rows(_dense_pair_add_both, _csr_pair_add_both)
-pair_values = _on_rows(_dense_pair_values, _csr_pair_values)  # fills indices and values of x_i - x_j, returns a count
+pair_dot = _either(_dense_pair_dot, _csr_pair_dot)
+pair_squared = _either(_dense_pair_squared, _csr_pair_squared)  # work is zero before and after
+pair_add_both = _either(_dense_pair_add_both, _csr_pair_add_both)
+pair_values = _either(_dense_pair_values, _csr_pair_values)  # fills indices and values of x_i - x_j, returns a count
 
 
 # The weights are scale * v, and the sum of the averaged iterates is weight * v - u. Shrinking and averaging each change
 # one number, and a step changes v and u only at the stored values of the rows.
 
 
-@njit(**_FAST)
+@_loop
 def _multiply_out(v, u, scale, weight):
     """Rescale so that ``v`` are the weights and ``u`` is minus the sum of the iterates."""
     for k in range(v.size):
@@ -308,17 +279,7 @@ def _multiply_out(v, u, scale, weight):
         v[k] *= scale
 
 
-@_loop("first", "second")
-def choose_pairs(draws, positives, negatives, first, second):
-    """Choose a positive from the upper half and a negative from the lower half of each 64 random bits."""
-    half = _uint(32)
-    for k in range(draws.size):
-        upper, lower = draws[k] >> half, draws[k] & _uint(0xFFFFFFFF)
-        first[k] = positives[(upper * _uint(positives.size)) >> half]
-        second[k] = negatives[(lower * _uint(negatives.size)) >> half]
-
-
-@_loop("v", "u", "work")
+@_loop
 def pair_steps(X, first, second, v, u, work, state, rules):
     """Take PSAM (proximal) or ASAM steps on the given pairs; return the state: step number and state of the average."""
     (t, scale, weight, count), (alpha, t0, rskip, askip, start, proximal) = state, rules
@@ -355,7 +316,7 @@ def pair_steps(X, first, second, v, u, work, state, rules):
     return t, scale, weight, count
 
 
-@_loop("v", "u")
+@_loop
 def saddle_steps(X, positive, rows, v, u, state, zeta, radius):
     """Take SOLAM steps on the given rows; return the state."""
     t, scale, weight, total, a, b, alpha, p, longest = state
@@ -396,7 +357,7 @@ def saddle_steps(X, positive, rows, v, u, state, zeta, radius):
     return t, scale, weight, total, a, b, alpha, p, longest
 
 
-@_loop("buffers", "seen", "w", "work", "late")
+@_loop
 def buffer_steps(X, positive, rows, draws, buffers, seen, w, work, late, C, sequential):
     """Take OAM steps on the given rows, with reservoirs of row indices; ``buffers[1]`` contains positives."""
     capacity = buffers.shape[1]
@@ -461,11 +422,11 @@ def _full_update(covariance, mean, index, count, product, alpha, beta):
             row[k] -= factor * product[k]
 
 
-covariance_product = _on_covariance(_diagonal_product, _full_product)  # fills covariance @ x, returns x.covariance @ x
-covariance_update = _on_covariance(_diagonal_update, _full_update)
+covariance_product = _either(_full_product, _diagonal_product)  # fills covariance @ x, returns x.covariance @ x
+covariance_update = _either(_full_update, _diagonal_update)
 
 
-@_loop("buffers", "seen", "mean", "covariance", "index", "value", "product")
+@_loop
 def confidence_steps(X, positive, rows, buffers, seen, mean, covariance, index, value, product, C, phi):
     """Take CBR steps on the given rows, with the last row indices of each class; ``buffers[1]`` contains positives."""
     capacity = buffers.shape[1]

@@ -10,12 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rocmax._support import Array, Bools
-from rocmax._validation import TrainingSet, check_block, check_choice, check_number, direction, random_source
-from rocmax.base import MeasureParameterMixin
-from rocmax.linear.base import LinearScoreClassifier
+from rocmax._validation import Block, TrainingSet, check_choice, check_number, random_source
 from rocmax.measures import Measure
 from rocmax.online.base import RULES as STREAM
-from rocmax.online.base import check_unchanged, fixed_parameters
+from rocmax.online.base import MeasuredStreamClassifier
 from rocmax.online.sampling import Buffer, Reservoir, stack
 from rocmax.solvers import Callback, Progress, Result
 from rocmax.solvers.stochastic import MiniBatchSteps
@@ -31,8 +29,6 @@ class MiniBatchRules:
 
 
 RULES = MiniBatchRules()
-# Parameters that may change between calls of partial_fit: those used only by fit, and the seed.
-_FREE = ("max_iter", "random_state", "verbose")
 
 
 class StreamState:
@@ -94,7 +90,7 @@ def with_sample(sample: Any, negatives: Any, measure: Measure, ratio: float) -> 
     return stack([sample, negatives]), labels, weight
 
 
-class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
+class MiniBatchClassifier(MeasuredStreamClassifier):
     r"""Linear classifier trained by stochastic subgradient descent on mini-batches.
 
     For each batch of ``batch_size`` rows, one step is taken along a subgradient of the loss on the batch,
@@ -204,10 +200,9 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
     35
     """
 
-    warm_start = False
+    _free = ("max_iter", "random_state", "verbose")
     max_iter: int | None  # type: ignore[assignment]  # None chooses a number of passes by the number of rows
     _stream: StreamState
-    _fixed: dict[str, Any]
 
     def __init__(
         self,
@@ -250,63 +245,20 @@ class MiniBatchClassifier(MeasureParameterMixin, LinearScoreClassifier):
         self.pos_label = pos_label
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any) -> MiniBatchClassifier:  # type: ignore[override]
-        """Fit the model to all rows, in random order.
+    def _make_state(self, measure: Measure, n_features: int) -> None:
+        steps = self.make_steps(measure, n_features)
+        self._stream = StreamState(self, measure, steps, random_source(self.random_state))
 
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            Training rows. The features should be standardized, so that one learning rate is suitable for all of them.
-        y
-
-        Returns
-        -------
-        self
-        """
-        super().fit(X, y)
-        self._fixed = fixed_parameters(self, _FREE)
-        return self
-
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> MiniBatchClassifier:
-        """Update the model with the next rows of a stream, in the given order.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,)
-            Class labels; a call may contain only one of the classes.
-        classes : array-like of shape (2,), default=None
-            The two classes; required in the first call, unless it follows ``fit``.
-
-        Returns
-        -------
-        self : object
-            The estimator.
-        """
-        self._check_parameters()
-        measure = self._stream_measure()
-        block = check_block(self, X, y, classes, self.pos_label)
-        first = not hasattr(self, "_stream")
-        if first:
-            self.classes_ = block.classes
-            steps = self.make_steps(measure, block.X.shape[1])
-            self._stream = StreamState(self, measure, steps, random_source(self.random_state))
-            self._fixed = fixed_parameters(self, _FREE)
-            self.n_iter_ = 0
-        check_unchanged(self, self._fixed)
+    def _update(self, measure: Measure, block: Block) -> None:
         stream = self._stream
         before = stream.steps.n_steps
         stream.take(block.X, block.positive)
         self.n_iter_ += 1
         self.n_steps_, self.n_skipped_ = stream.steps.n_steps, stream.n_skipped
         self.dual_gap_ = np.nan
-        if first or self.n_steps_ > before:
-            sign = direction(block.positive_index)
+        if not hasattr(self, "coef_") or self.n_steps_ > before:
             w = stream.steps.mean_w
-            self.coef_ = sign * w[np.newaxis, :]
-            self.intercept_ = np.array([-sign * stream.threshold(w)])
-        return self
+            self._keep_weights(w, stream.threshold(w), block)
 
     def _check_parameters(self) -> None:
         self._check_measure()

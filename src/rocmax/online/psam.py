@@ -9,63 +9,11 @@ import numpy as np
 
 from rocmax._support import Array, RowNumbers
 from rocmax._validation import check_number
-from rocmax.online.base import RULES, RowBlock, StochasticClassifier, mean_squared_length
+from rocmax.online.base import RULES, RowBlock, RowSteps, StochasticClassifier, mean_squared_length
 from rocmax.online.sampling import pairs_with_new_rows, uniform_pairs
 
 
-class PairParameters:
-    """Common parameters of PSAM and ASAM; must precede ``StochasticClassifier`` in the list of bases."""
-
-    _proximal: bool
-
-    def __init__(
-        self,
-        alpha: float = 1e-4,
-        *,
-        t0: float | str = "auto",
-        rskip: int = 16,
-        askip: int = 16,
-        average: bool | int = True,
-        max_iter: int = 15,
-        tol: float | None = None,
-        buffer_size: int = 100,
-        pos_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.alpha = alpha
-        self.t0 = t0
-        self.rskip = rskip
-        self.askip = askip
-        self.average = average
-        self.max_iter = max_iter
-        self.tol = tol
-        self.buffer_size = buffer_size
-        self.pos_label = pos_label
-        self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()  # type: ignore[misc]  # of StochasticClassifier
-        check_number("alpha", self.alpha, above=0.0)
-        check_number("rskip", self.rskip, above=0, integer=True)
-        check_number("askip", self.askip, above=0, integer=True)
-        number = isinstance(self.t0, int | float | np.integer | np.floating) and 0 <= self.t0 < np.inf
-        if self.t0 != "auto" and not number:
-            raise ValueError(f"t0 must be 'auto' or a number >= 0; got {self.t0!r}")
-        if not isinstance(self.average, bool | np.bool_):
-            check_number("average", self.average, above=0, integer=True)
-
-    def _make_method(self, n_features: int) -> PairSteps:
-        t0 = None if isinstance(self.t0, str) else float(self.t0)
-        start: float = self.average
-        if isinstance(start, bool | np.bool_):
-            start = 0.0 if start else np.inf
-        return PairSteps(n_features, self._proximal, self.alpha, t0, self.rskip, self.askip, float(start))
-
-    def _remember(self, stream: RowBlock) -> None:
-        stream.remember()
-
-
-class PSAMClassifier(PairParameters, StochasticClassifier):
+class PSAMClassifier(StochasticClassifier):
     r"""Proximal stochastic AUC maximization.
 
     Minimizes the mean of :math:`(1 - w \cdot (x_i - x_j))_+` over all pairs of a positive and a negative plus
@@ -80,7 +28,8 @@ class PSAMClassifier(PairParameters, StochasticClassifier):
 
     Every `rskip` steps :math:`w \leftarrow (1 - \mathrm{rskip}/(t + t_0))\, w`; every `askip` steps the iterate
     is added to an average, which is the model. The number of steps in a pass equals the number of rows. The cost of a
-    step, including shrinking and averaging, is proportional to the number of stored values of its two rows.
+    step, including shrinking and averaging, is proportional to the number of stored values of its two rows. The steps
+    are compiled by numba (``pip install 'rocmax[streams]'``); without it, they take about a hundred times as long.
 
     Parameters
     ----------
@@ -141,28 +90,73 @@ class PSAMClassifier(PairParameters, StochasticClassifier):
 
     _proximal = True
 
+    def __init__(
+        self,
+        alpha: float = 1e-4,
+        *,
+        t0: float | str = "auto",
+        rskip: int = 16,
+        askip: int = 16,
+        average: bool | int = True,
+        max_iter: int = 15,
+        tol: float | None = None,
+        buffer_size: int = 100,
+        pos_label: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        self.t0 = t0
+        self.rskip = rskip
+        self.askip = askip
+        self.average = average
+        self.max_iter = max_iter
+        self.tol = tol
+        self.buffer_size = buffer_size
+        self.pos_label = pos_label
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("alpha", self.alpha, above=0.0)
+        check_number("rskip", self.rskip, above=0, integer=True)
+        check_number("askip", self.askip, above=0, integer=True)
+        number = isinstance(self.t0, int | float | np.integer | np.floating) and 0 <= self.t0 < np.inf
+        if self.t0 != "auto" and not number:
+            raise ValueError(f"t0 must be 'auto' or a number >= 0; got {self.t0!r}")
+        if not isinstance(self.average, bool | np.bool_):
+            check_number("average", self.average, above=0, integer=True)
+
+    def _make_method(self, n_features: int) -> PairSteps:
+        t0 = None if isinstance(self.t0, str) else float(self.t0)
+        start: float = self.average
+        if isinstance(start, bool | np.bool_):
+            start = 0.0 if start else np.inf
+        return PairSteps(n_features, self._proximal, self.alpha, t0, self.rskip, self.askip, float(start))
+
+    def _remember(self, stream: RowBlock) -> None:
+        stream.remember()
+
 
 @dataclass
-class PairSteps:
+class PairSteps(RowSteps):
     r"""Steps on one pair :math:`x = x_i - x_j` at a time, of length at most :math:`\lambda_t = 1/(\alpha(t + t_0))`.
 
     The steps are those of PSAM (``proximal``) or ASAM, see :class:`PSAMClassifier` and
     :class:`~rocmax.papers.ASAMClassifier`. Averaging starts after step ``average_from``; never if it is infinite.
     """
 
-    n_features: int
     proximal: bool
     alpha: float
     t0: float | None
     rskip: int
     askip: int
     average_from: float = 0.0
-    _v: Array = field(init=False)
     _u: Array = field(init=False)
     _state: tuple[int, float, float, int] = (0, 1.0, 0.0, 0)
 
     def __post_init__(self) -> None:
-        self._v, self._u = np.zeros(self.n_features), np.zeros(self.n_features)
+        super().__post_init__()
+        self._u = np.zeros(self.n_features)
 
     def epoch(self, stream: RowBlock) -> None:
         """Take one step per new row if there are rows of both classes."""
@@ -176,10 +170,9 @@ class PairSteps:
         else:
             self.steps(stream, *pairs_with_new_rows(stream.new, stream.positive, positives, negatives, stream.rng))
 
-    def steps(self, stream: RowBlock, first: RowNumbers, second: RowNumbers) -> None:
+    def steps(self, stream: RowBlock, first: RowNumbers, second: RowNumbers) -> None:  # type: ignore[override]  # pairs
         """Take one step for each of the given pairs of a positive and a negative."""
-        # Imported here because the import of numba takes longer than many fits.
-        from rocmax.online.loops import pair_steps, run
+        from rocmax.online.loops import pair_steps
 
         if self.t0 is None:
             difference = stream.X[first[: RULES.measured]] - stream.X[second[: RULES.measured]]
@@ -187,9 +180,9 @@ class PairSteps:
         alpha, t0, start = float(self.alpha), float(self.t0), float(self.average_from)
         rules = (alpha, t0, self.rskip, self.askip, start, self.proximal)
         work = np.zeros(self.n_features)
-        self._state = run(pair_steps, stream.loop_form, first, second, self._v, self._u, work, self._state, rules)
+        self._state = pair_steps(stream.loop_form, first, second, self._w, self._u, work, self._state, rules)
 
     def weights(self) -> Array:
         """Return the average, or the last iterate if averaging has not started."""
         _, scale, weight, count = self._state
-        return (weight * self._v - self._u) / count if count else scale * self._v
+        return (weight * self._w - self._u) / count if count else scale * self._w

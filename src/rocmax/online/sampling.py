@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rocmax._support import Bools, RowNumbers
+from rocmax._support import Array, Bools, RowNumbers
 
 
 class Buffer:
@@ -34,7 +34,7 @@ class Buffer:
 
 
 class Reservoir:
-    """Uniform sample of all rows seen, in bounded memory: Vitter's algorithm R (1985)."""
+    """Uniform sample of all rows seen, in bounded memory; see :func:`places`."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -49,10 +49,7 @@ class Reservoir:
 
     def add(self, X: Any, y: Bools, rng: np.random.RandomState) -> None:
         """Update the sample with new rows."""
-        place = np.arange(self.seen, self.seen + y.size)
-        full = place >= self._size
-        # Row t, counted from 0, is assigned a random position of t + 1, and is kept if the position is in the sample.
-        place[full] = (rng.random_sample(int(full.sum())) * (place[full] + 1)).astype(np.intp)
+        place = places(self.seen, y.size, self._size, rng.random_sample)
         self.seen += y.size
         new = np.flatnonzero(place < self._size)
         if not new.size:
@@ -88,12 +85,11 @@ def uniform_pairs(
 
     Row k of n is drawn with a probability that differs from 1/n by less than one part in ``2**32 / n``.
     """
-    # NumPy's bounded integers would take a sixth of the time of an epoch on sparse rows.
-    from rocmax.online.loops import choose_pairs, run
-
-    first, second = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
-    run(choose_pairs, rng.bit_generator.random_raw(size), positives, negatives, first, second)
-    return first, second
+    # The upper and the lower half of 64 random bits: NumPy's bounded integers would take a sixth of an epoch.
+    draws, half = rng.bit_generator.random_raw(size), np.uint64(32)
+    upper, lower = draws >> half, draws & np.uint64(0xFFFFFFFF)
+    first, second = (upper * np.uint64(positives.size)) >> half, (lower * np.uint64(negatives.size)) >> half
+    return positives[first], negatives[second]
 
 
 def pairs_with_new_rows(
@@ -111,18 +107,23 @@ def pairs_with_new_rows(
 
 
 def reservoir(held: RowNumbers, seen: int, new: RowNumbers, capacity: int, rng: np.random.Generator) -> RowNumbers:
-    """Return a uniform sample of a stream, given the sample ``held`` of the ``seen`` previous rows and the new rows.
-
-    This is Vitter's algorithm R: the n-th row of the stream replaces a random row with probability ``capacity / n``.
-    The first block is sampled directly.
-    """
+    """Return a uniform sample of a stream, given the sample ``held`` of the ``seen`` previous rows and the new rows."""
     if seen == 0 and new.size > capacity:
         return rng.choice(new, capacity, replace=False, shuffle=False)
-    room = max(capacity - seen, 0)
-    sample = np.concatenate([held, new[:room]])
-    rest = new[room:]
-    slot = (rng.random(rest.size) * (seen + room + 1 + np.arange(rest.size))).astype(np.int64)
-    chosen = slot < capacity
+    place = places(seen, new.size, capacity, rng.random)
+    sample = np.resize(held, min(seen + new.size, capacity))
+    kept = place < capacity
     # If several rows have the same position, the last one is kept, as in sequential processing.
-    sample[slot[chosen]] = rest[chosen]
+    sample[place[kept]] = new[kept]
     return sample
+
+
+def places(seen: int, n_new: int, size: int, draw: Callable[[int], Array]) -> RowNumbers:
+    """Return the positions of new rows in a uniform sample of ``size`` rows, by Vitter's algorithm R (1985).
+
+    Row t, counted from 0, is assigned a random position of t + 1, and is kept if the position is in the sample.
+    """
+    place = np.arange(seen, seen + n_new)
+    full = place >= size
+    place[full] = (draw(int(full.sum())) * (place[full] + 1)).astype(np.intp)
+    return place

@@ -10,11 +10,11 @@ from scipy.special import ndtri
 
 from rocmax._support import Array, RowNumbers
 from rocmax._validation import check_choice, check_number
-from rocmax.online.base import RULES, RowBlock, StochasticClassifier, mean_squared_length
-from rocmax.online.psam import PairParameters
+from rocmax.online.base import RULES, RowBlock, RowSteps, StochasticClassifier, mean_squared_length
+from rocmax.online.psam import PSAMClassifier
 
 
-class ASAMClassifier(PairParameters, StochasticClassifier):
+class ASAMClassifier(PSAMClassifier):
     r"""Accelerated stochastic AUC maximization: gradient steps of a smooth hinge loss on pairs.
 
     The method is that of :class:`~rocmax.PSAMClassifier`, but with gradient steps of a hinge loss that is quadratic
@@ -144,128 +144,91 @@ class SOLAMClassifier(StochasticClassifier):
 
 
 @dataclass
-class ReservoirSteps:
+class ReservoirSteps(RowSteps):
     """OAM: hinge steps on pairs with uniform samples of the other class; see :class:`OAMClassifier`.
 
     ``sequential`` takes a passive-aggressive step for each pair in turn instead of one gradient step.
     """
 
-    n_features: int
     C: float
     sequential: bool
-    _w: Array = field(init=False)
 
-    def __post_init__(self) -> None:
-        self._w = np.zeros(self.n_features)
-
-    def epoch(self, stream: RowBlock) -> None:
-        """Process the new rows once, in random order."""
-        for rows in stream.shuffled_blocks(stream.buffers.shape[1]):
-            self.steps(stream, rows, stream.rng.random(rows.size))
-
-    def steps(self, stream: RowBlock, rows: RowNumbers, draws: Array) -> None:
+    def steps(self, stream: RowBlock, rows: RowNumbers, draws: Array | None = None) -> None:
         """Take the steps for the given rows; the draws from [0, 1) determine their positions in the buffers."""
-        from rocmax.online.loops import buffer_steps, run
+        from rocmax.online.loops import buffer_steps
 
-        run(
-            buffer_steps, stream.loop_form, stream.positive, rows, draws, stream.buffers, stream.seen,
+        draws = stream.rng.random(rows.size) if draws is None else draws
+        buffer_steps(
+            stream.loop_form, stream.positive, rows, draws, stream.buffers, stream.seen,
             self._w, np.zeros(self.n_features), np.zeros(stream.buffers.shape[1], dtype=np.int64),
             float(self.C), self.sequential,
         )  # fmt: skip
 
-    def weights(self) -> Array:
-        """Return the last iterate."""
-        return self._w.copy()
-
 
 @dataclass
-class ConfidenceSteps:
-    r"""CBR: soft confidence-weighted steps on pairs with the last rows of the other class.
+class ConfidenceSteps(RowSteps):
+    """CBR: soft confidence-weighted steps on pairs with the last rows of the other class; see :class:`CBRClassifier`.
 
-    The weights are normally distributed, :math:`N(\mu, \Sigma)`. With :math:`z = y (x - x')`, :math:`m = \mu \cdot z`,
-    :math:`v = z^\top \Sigma z`, :math:`\psi = 1 + \phi^2/2`, :math:`\xi = 1 + \phi^2`, and if :math:`m < \phi \sqrt v`:
-
-    .. math::
-
-        \alpha = \min\Bigl(C, \frac{-m\psi + \sqrt{m^2\phi^4/4 + v\phi^2\xi}}{v\xi}\Bigr), \quad
-        \sqrt u = \frac{-\alpha v \phi + \sqrt{\alpha^2 v^2 \phi^2 + 4v}}{2}, \quad
-        \beta = \frac{\alpha\phi}{\sqrt u + v\alpha\phi}, \\
-        \mu \leftarrow \mu + \alpha \Sigma z, \qquad \Sigma \leftarrow \Sigma - \beta\, \Sigma z z^\top \Sigma.
-
-    ``phi`` is the quantile of the normal distribution for the confidence; ``full`` says whether :math:`\Sigma` is a
-    full matrix or diagonal.
+    The weights are the mean. ``phi`` is the quantile of the normal distribution for the confidence; ``full`` says
+    whether the covariance is a full matrix or diagonal.
     """
 
-    n_features: int
     C: float
     phi: float
     full: bool
-    _mean: Array = field(init=False)
     _covariance: Array = field(init=False)
 
     def __post_init__(self) -> None:
-        self._mean = np.zeros(self.n_features)
+        super().__post_init__()
         self._covariance = np.eye(self.n_features) if self.full else np.ones(self.n_features)
-
-    def epoch(self, stream: RowBlock) -> None:
-        """Process the new rows once, in random order."""
-        for rows in stream.shuffled_blocks(stream.buffers.shape[1]):
-            self.steps(stream, rows)
 
     def steps(self, stream: RowBlock, rows: RowNumbers) -> None:
         """Take the steps for the given rows."""
-        from rocmax.online.loops import confidence_steps, run
+        from rocmax.online.loops import confidence_steps
 
-        run(
-            confidence_steps, stream.loop_form, stream.positive, rows, stream.buffers, stream.seen,
-            self._mean, self._covariance, np.zeros(self.n_features, dtype=np.int64), np.zeros(self.n_features),
+        confidence_steps(
+            stream.loop_form, stream.positive, rows, stream.buffers, stream.seen,
+            self._w, self._covariance, np.zeros(self.n_features, dtype=np.int64), np.zeros(self.n_features),
             np.zeros(self.n_features), float(self.C), float(self.phi),
         )  # fmt: skip
 
-    def weights(self) -> Array:
-        """Return the mean of the weights."""
-        return self._mean.copy()
-
 
 @dataclass
-class SaddlePoint:
+class SaddlePoint(RowSteps):
     r"""Projected descent in :math:`(w, a, b)` and ascent in :math:`\alpha`; see :class:`SOLAMClassifier`.
 
     The steps are :math:`\zeta/\sqrt t`; without ``zeta``, it is 1 divided by the mean of :math:`|x|^2` over the first
-    rows.
+    rows. The iterate is ``scale * _w``.
     """
 
-    n_features: int
     radius: float
     zeta: float | None
-    _v: Array = field(init=False)
     _u: Array = field(init=False)
     # Step number, scale, weight and total of the average, a, b, alpha, p, longest row.
     _state: tuple[float, ...] = (0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
-        self._v, self._u = np.zeros(self.n_features), np.zeros(self.n_features)
+        super().__post_init__()
+        self._u = np.zeros(self.n_features)
 
-    def epoch(self, stream: RowBlock) -> None:
-        """Process the new rows once, in random order."""
-        for rows in stream.shuffled_blocks():
-            self.steps(stream, rows)
+    def comparisons(self, stream: RowBlock) -> int:
+        """Return the number of rows that a row is compared with: itself."""
+        return 1
 
     def steps(self, stream: RowBlock, rows: RowNumbers) -> None:
         """Take one step for each of the given rows."""
-        from rocmax.online.loops import run, saddle_steps
+        from rocmax.online.loops import saddle_steps
 
         if self.zeta is None:
             self.zeta = 1.0 / (mean_squared_length(stream.X[rows[: RULES.measured]]) or 1.0)
-        self._state = run(
-            saddle_steps, stream.loop_form, stream.positive, rows, self._v, self._u, self._state,
-            float(self.zeta), float(self.radius),
-        )  # fmt: skip
+        self._state = saddle_steps(
+            stream.loop_form, stream.positive, rows, self._w, self._u, self._state, float(self.zeta), float(self.radius)
+        )
 
     def weights(self) -> Array:
         """Return the mean of the iterates, weighted by their steps."""
         weight, total = self._state[2:4]
-        return (weight * self._v - self._u) / total if total else self._v
+        return (weight * self._w - self._u) / total if total else self._w
 
 
 class OAMClassifier(StochasticClassifier):
@@ -348,10 +311,18 @@ class CBRClassifier(StochasticClassifier):
 
     The weights are normally distributed, :math:`w \sim N(\mu, \Sigma)`, with initial values :math:`\mu = 0` and
     :math:`\Sigma = I`. Each row is paired in turn with the rows :math:`x'` of the other class in a first-in-first-out
-    buffer. If :math:`z = y(x - x')` is not ranked correctly with probability `confidence`, the soft confidence-weighted
-    update (SCW-I) moves :math:`\mu` along :math:`\Sigma z`, by at most `C`, and reduces :math:`\Sigma` in this
-    direction. The model is :math:`\mu`. The formulas are in
-    ``rocmax.papers.streams.ConfidenceSteps``.
+    buffer. Let :math:`z = y (x - x')`, :math:`m = \mu \cdot z`, :math:`v = z^\top \Sigma z`, and :math:`\phi` the
+    quantile of the normal distribution for the probability `confidence`. If the pair is not ranked correctly with this
+    probability, that is, if :math:`m < \phi \sqrt v`, the soft confidence-weighted update (SCW-I) is made:
+
+    .. math::
+
+        \alpha = \min\Bigl(C, \frac{-m\psi + \sqrt{m^2\phi^4/4 + v\phi^2\xi}}{v\xi}\Bigr), \quad
+        \sqrt u = \frac{-\alpha v \phi + \sqrt{\alpha^2 v^2 \phi^2 + 4v}}{2}, \quad
+        \beta = \frac{\alpha\phi}{\sqrt u + v\alpha\phi}, \\
+        \mu \leftarrow \mu + \alpha \Sigma z, \qquad \Sigma \leftarrow \Sigma - \beta\, \Sigma z z^\top \Sigma,
+
+    with :math:`\psi = 1 + \phi^2/2` and :math:`\xi = 1 + \phi^2`. The model is :math:`\mu`.
 
     Parameters
     ----------

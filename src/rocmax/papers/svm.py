@@ -3,151 +3,71 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
-from rocmax._support import Array
+from rocmax._support import Array, Bools, Index
 from rocmax._validation import TrainingSet, check_number
 from rocmax.base import ScoredClassifier
 from rocmax.kernel.maps import KernelMixin
-from rocmax.kernel.qp import solve_system
-from rocmax.solvers.base import find_zero
+from rocmax.kernel.qp import GramNewton, Slope, Soft
 
 
-class OffsetResult(NamedTuple):
-    """Coefficients, offset, scores ``K @ coefficients``, objective, gap, number of steps, and convergence."""
+class OffsetRows:
+    r"""Rows with a hinge each and one offset, :math:`\min_b \mu b + \sum_i c_i (e_i - y_i (f(x_i) + b))_+`.
 
-    coefficients: Array
-    offset: float
-    scores: Array
-    objective: float
-    gap: float
-    n_iter: int
-    converged: bool
-
-
-@dataclass(frozen=True)
-class OffsetNewton:
-    r"""Minimize :math:`\frac{1}{2}|f|^2 + \mu b + \sum_i c_i (t_i)_+` with :math:`t_i = e_i - y_i (f(x_i) + b)`.
-
-    Each row has a side :math:`y_i = \pm 1`, a margin :math:`e_i` and a cost :math:`c_i`. The multipliers
-    :math:`c_i\,\mathrm{clip}(t_i/h, 0, 1)`, smoothed with a width ``h``, turn the optimality conditions into a smooth
-    equation in one coefficient per row and the offset. It is solved by Newton's method for a decreasing sequence of
-    widths. At a solution, the multipliers are feasible for the dual, and the gap is the sum of the violations of
-    complementarity over the rows. It must be at most ``tol`` times ``|objective| + mu``, and at most ``tol`` times the
-    possible decrease from zero coefficients with the best offset.
+    The margin :math:`e_i` is 0 for a positive and 1 for a negative. The class has the methods of the sums over pairs
+    that :class:`GramNewton` minimizes; ``base`` are the multipliers at which the smoothing is centered.
     """
 
-    tol: float = 1e-3
-    max_iter: int = 500
+    margin, resolution = 1.0, 1e-6
 
-    def solve(self, gram: Array, side: Array, margin: Array, cost: Array, mu: float) -> OffsetResult:
-        """Minimize from zero coefficients."""
-        run = _OffsetNewton(gram, side, margin, cost, mu)
-        gap, n_iter, converged = np.inf, 0, False
-        while n_iter < self.max_iter:
-            n_iter += 1
-            if run.solved():
-                gap = run.softening()
-                converged = gap <= self.tol * run.unit(gap)
-                if converged:
-                    break
-                run.soften_less()
-            run.step()
-        return OffsetResult(run.beta, run.offset, run.scores, run.objective(), gap, n_iter, converged)
+    def __init__(self, positive: Bools, cost: Array, mu: float, base: Array | float = 0.0) -> None:
+        self.n_samples, self.lift = positive.size, mu
+        self.positive, self.cost, self.base = positive, cost, base
+        self.side, self.goal = np.where(positive, 1.0, -1.0), positive.astype(np.float64)
 
+    def offset(self, scores: Array, width: float) -> float:
+        """Return the offset at which the coefficients, smoothed with ``width``, add up to ``mu``."""
+        # A coefficient is a piecewise linear function of the offset, which falls by the cost between these places.
+        center = self.goal - 1.0 - scores + width * self.side * (self.base - 0.5)
+        places = np.concatenate([center - 0.5 * width, center + 0.5 * width])
+        order = np.argsort(places, kind="stable")
+        places, slope = places[order], np.concatenate([self.cost, -self.cost])[order]
+        if width <= 0:
+            total = self.cost[self.positive].sum() - np.cumsum(np.where(slope > 0, slope, 0.0))
+            return float(places[min(int(np.argmax(total <= self.lift)), places.size - 1)])
+        total = np.append(0.0, np.cumsum(np.cumsum(slope)[:-1] * np.diff(places))) / width
+        return float(np.interp(total[-1] - (self.lift + self.cost[~self.positive].sum()), total, places))
 
-class _OffsetNewton:
-    """Current point and its multipliers."""
+    def soft(self, scores: Array, width: float) -> Soft:
+        """Return the sums of the multipliers at the scores, smoothed with ``width`` (0: no smoothing)."""
+        offset = self.offset(scores, width)
+        short = self.side * (self.goal - 1.0 - scores - offset)
+        hinge = self.lift * offset + float(self.cost @ np.maximum(short, 0.0))
+        share = self.cost * (np.clip(self.base + short / width, 0.0, 1.0) if width > 0 else short > 0)
+        return Soft(hinge, float(share[~self.positive].sum()), self.side * share)
 
-    def __init__(self, gram: Array, side: Array, margin: Array, cost: Array, mu: float) -> None:
-        self.gram, self.side, self.margin, self.cost, self.mu = gram, side, margin, cost, mu
-        self.beta, self.scores = np.zeros(side.size), np.zeros(side.size)
-        # Midpoint of the margins of the two sides, so that no multiplier starts at a bound.
-        self.offset = -0.5 * float(np.ptp(margin))
-        self.width, self.base = 4.0, np.zeros(side.size)
-        # For zero scores, the objective is piecewise linear in the offset, with kinks at the margins of the rows.
-        self.at_zero = min(self._value(0.0, self.scores, float(offset)) for offset in np.unique(side * margin))
+    def slope(self, scores: Array, width: float, rows: Index) -> Slope:
+        """Return ``v -> -D v`` with ``D`` the derivative of ``soft(scores, width).rows`` on ``rows``."""
+        d = np.where(self._free(scores, width), self.cost / width, 0.0)[rows]
+        return lambda v: d * (v - ((v @ d) / d.sum())[..., np.newaxis])
 
-    def soften_less(self) -> None:
-        """Reduce the width; a narrow one, which rounding errors limit, is centered at the current multipliers."""
-        if self.width > 1e-3:
-            self.width *= 0.2
-        else:
-            self.base = np.clip(self.level(self.scores, self.offset), 0.0, 1.0)
+    def moving(self, scores: Array, width: float) -> Index:
+        """Return the examples with a free multiplier."""
+        return np.flatnonzero(self._free(scores, width))
 
-    def level(self, scores: Array, offset: float) -> Array:
-        """Return the multipliers before clipping to [0, 1]."""
-        return self.base + self.short(scores, offset) / self.width
+    def anchored(self, scores: Array, width: float) -> OffsetRows:
+        """Return the rows with smoothing centered at the current multipliers."""
+        base = self.side * self.soft(scores, width).rows / self.cost
+        return OffsetRows(self.positive, self.cost, self.lift, base)
 
-    def short(self, scores: Array, offset: float) -> Array:
-        return self.margin - self.side * (scores + offset)
-
-    def target(self, scores: Array, offset: float) -> Array:
-        """Return the coefficients defined by the multipliers at the given point."""
-        return self.side * self.cost * np.clip(self.level(scores, offset), 0.0, 1.0)
-
-    def objective(self) -> float:
-        return self._value(float(self.beta @ self.scores), self.scores, self.offset)
-
-    def _value(self, squared_norm: float, scores: Array, offset: float) -> float:
-        hinge = float(self.cost @ np.maximum(self.short(scores, offset), 0.0))
-        return 0.5 * squared_norm + self.mu * offset + hinge
-
-    def unit(self, gap: float) -> float:
-        """Return the value to which the tolerance is relative.
-
-        It is not less than the accuracy of the smoothed problems.
-        """
-        size = abs(self.objective()) + self.mu
-        return min(size, max(self.at_zero - self.objective() + gap, 1e-6 * size))
-
-    def softening(self) -> float:
-        """Return the sum over the rows of the hinge minus multiplier times margin violation."""
-        t = self.short(self.scores, self.offset)
-        share = np.clip(self.level(self.scores, self.offset), 0.0, 1.0)
-        return float(self.cost @ (np.maximum(t, 0.0) - share * t))
-
-    def solved(self) -> bool:
-        target = self.target(self.scores, self.offset)
-        rest = np.abs(target - self.beta).max()
-        return bool(max(rest, abs(target.sum() - self.mu)) <= 1e-9 * self.cost.sum())
-
-    def step(self) -> None:
-        """Take a Newton step in the coefficients and the offset, with a line search on the smoothed objective."""
-        target = self.target(self.scores, self.offset)
-        rest, excess = target - self.beta, float(target.sum() - self.mu)
-        level = self.level(self.scores, self.offset)
-        rows = np.flatnonzero((level > 0) & (level < 1))
-        slope = self.cost[rows] / self.width
-        outside = rest.copy()
-        outside[rows] = 0.0
-        reached = slope * (self.gram[rows] @ outside)
-        system = np.zeros((rows.size + 1, rows.size + 1))
-        system[:-1, :-1] = slope[:, None] * self.gram[np.ix_(rows, rows)]
-        system[-1, :-1] = system[:-1, :-1].sum(axis=0)
-        system[:-1, -1] = slope
-        # The ridge makes the system regular if all multipliers are at their bounds.
-        system[-1, -1] = slope.sum() + 1e-6 * self.cost.sum() / self.width
-        system[np.arange(rows.size), np.arange(rows.size)] += 1.0
-        found = solve_system(system, np.append(rest[rows] - reached, excess - reached.sum()), self.gram)
-        step = outside
-        step[rows] = found[:-1]
-        self._move(step, self.gram @ step, float(found[-1]))
-
-    def _move(self, step: Array, along: Array, shift: float) -> None:
-        linear, quadratic = float(self.beta @ along) + self.mu * shift, float(step @ along)
-
-        def slope_at(t: float) -> float:
-            target = self.target(self.scores + t * along, self.offset + t * shift)
-            return linear + t * quadratic - float(target @ (along + shift))
-
-        t = find_zero(slope_at, slope_at(0.0), rtol=0.01, largest=np.inf, max_evals=30)
-        self.beta, self.scores, self.offset = self.beta + t * step, self.scores + t * along, self.offset + t * shift
+    def _free(self, scores: Array, width: float) -> Bools:
+        level = self.base + self.side * (self.goal - 1.0 - scores - self.offset(scores, width)) / width
+        return (level > 0) & (level < 1)
 
 
 class TwoNormSVC(KernelMixin, ScoredClassifier):
@@ -347,18 +267,14 @@ class AsymmetricSVC(KernelMixin, ScoredClassifier):
                 f"mu must be less than tau times the number of positives, {most:g}, because the level of the core is "
                 f"otherwise unbounded; got {self.mu!r}"
             )
-        side = np.where(data.positive, 1.0, -1.0)
-        margin = np.where(data.positive, 0.0, 1.0)
-        solver = OffsetNewton(self.tol, self.max_iter)
-        result = solver.solve(self._gram(data), side, margin, self.tau * weight, self.mu)
+        rows = OffsetRows(data.positive, self.tau * weight, self.mu)
+        result, scores = GramNewton(self.tol, self.max_iter).solve(self._gram(data), rows, 1.0)
         if not result.converged:
-            reached = f"gap {result.gap:.3g} at objective {result.objective:.6g} after {result.n_iter} steps"
-            text = f"AsymmetricSVC: {reached}, tol={self.tol:g}; raise max_iter or tol"
-            warnings.warn(text, ConvergenceWarning, stacklevel=3)
-        self._keep_support(data, result.coefficients)
-        self._level = -result.offset
+            warnings.warn(f"AsymmetricSVC: {result.message}", ConvergenceWarning, stacklevel=3)
+        self._keep_support(data, result.w)
+        self._level = -rows.offset(scores, 0.0)
         self.objective_, self.dual_gap_, self.n_iter_ = result.objective, result.gap, result.n_iter
-        return result.scores
+        return scores
 
     def _threshold(self, data: TrainingSet, scores: Array) -> float:
         return self._level
