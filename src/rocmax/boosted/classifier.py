@@ -349,8 +349,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; NaN is a missing value.
+        X
 
         Returns
         -------
@@ -365,8 +364,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; NaN is a missing value.
+        X
 
         Returns
         -------
@@ -384,8 +382,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; NaN is a missing value.
+        X
 
         Returns
         -------
@@ -408,22 +405,12 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         """Return the ensembles as boosters of the engine, for tools that explain, plot or convert trees.
 
         The mean of their raw scores for the rows of :meth:`encode`, minus ``threshold_``, is the decision value; with
-        ``pos_label=classes_[0]``, it has the opposite sign.
+        ``pos_label=classes_[0]``, it has the opposite sign. Explanations are averaged alike.
 
         Returns
         -------
         list of lightgbm.Booster or xgboost.Booster
             One for each of ``n_models``. They are shared with this object: do not train them further.
-
-        Examples
-        --------
-        ``shap.TreeExplainer`` takes a booster. Values of several boosters are averaged, as their scores are::
-
-            rows = model.encode(X)
-            values = np.mean([shap.TreeExplainer(b).shap_values(rows) for b in model.boosters()], axis=0)
-            shap.summary_plot(values, X)
-
-        They equal the columns of :meth:`contributions` without the last one, which does not need shap.
         """
         check_is_fitted(self, "models_")
         return [model.booster() for model in self.models_]
@@ -433,8 +420,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; NaN is a missing value.
+        X
 
         Returns
         -------
