@@ -30,23 +30,6 @@ from rocmax._support import check_corner, check_top
 # Checks of what a loss for networks gets: parameters on the host, tensors without waiting for a device.
 
 
-def check_positives(positives: Any, batch_size: Any) -> int:
-    """Return the number of positives in each batch, or raise ValueError if a batch has no place for both classes."""
-    if not is_count(batch_size) or batch_size < 2:
-        raise ValueError(f"batch_size must be an integer >= 2, one row of each class; got {batch_size!r}")
-    if is_count(positives):
-        count = int(positives)
-    elif _is_number(positives) and 0 < positives < 1:
-        count = max(1, round(positives * batch_size))
-    else:
-        raise ValueError(f"positives must be an integer (rows) or a share above 0 and below 1; got {positives!r}")
-    if not 1 <= count < batch_size:
-        raise ValueError(
-            f"positives must leave a batch of {batch_size} rows with at least one of each class; got {positives!r}"
-        )
-    return count
-
-
 def can_look(values: Tensor) -> bool:
     """Tell whether the host may read a value: not on a device, for whose answer it would wait, nor while compiling."""
     return values.device.type == "cpu" and not torch.compiler.is_compiling()
@@ -256,9 +239,6 @@ class _ScoreLoss(torch.nn.Module):
     # Whether rows are remembered by class. If not, the classes keep their proportions.
     _by_class = True
     memory_score: Tensor
-    memory_positive: Tensor
-    memory_negative: Tensor
-    memory_age: Tensor
 
     def __init__(self, memory: int, memory_steps: int) -> None:
         super().__init__()
@@ -270,8 +250,8 @@ class _ScoreLoss(torch.nn.Module):
         self._warned: set[str] = set()
         if self.memory:
             size = self.memory * (2 if self._by_class else 1)
-            for name in ("memory_score", "memory_positive", "memory_negative", "memory_age"):
-                self.register_buffer(name, torch.zeros(size))
+            for name in ("score", "positive", "negative", "age"):
+                self.register_buffer(f"memory_{name}", torch.zeros(size))
 
     def forward(self, scores: Tensor, labels: Tensor, sample_weight: Tensor | None = None) -> Tensor:
         """Return the loss of a batch, a scalar.
@@ -352,9 +332,8 @@ class _ScoreLoss(torch.nn.Module):
 
     def clear_memory(self) -> None:
         """Forget the remembered scores, for instance before training on other data."""
-        if self.memory:
-            for buffer in (self.memory_score, self.memory_positive, self.memory_negative, self.memory_age):
-                buffer.zero_()
+        for buffer in self.buffers():
+            buffer.zero_()
 
     def _with_memory(self, batch: BatchRows) -> BatchRows:
         """Return the rows of the batch and those of the memory.
@@ -367,7 +346,7 @@ class _ScoreLoss(torch.nn.Module):
                 f"the memory of the loss is on {self.memory_score.device}, the scores on {batch.score.device}; "
                 f"move the loss: loss.to(scores.device)"
             )
-        old = [b.to(batch.score.dtype) for b in (self.memory_score, self.memory_positive, self.memory_negative)]
+        *old, _ = (buffer.to(batch.score.dtype) for buffer in self.buffers())
         score, positive, negative = (torch.cat(parts) for parts in zip(batch, old, strict=True))
         size = batch.score.numel()
         ratio = torch.zeros_like(batch.score)
@@ -384,13 +363,10 @@ class _ScoreLoss(torch.nn.Module):
 
     def _remember(self, batch: BatchRows) -> None:
         """Put the rows of the batch into the memory, in place of the oldest ones and of those that are too old."""
-        buffers = (self.memory_score, self.memory_positive, self.memory_negative, self.memory_age)
+        *buffers, age = self.buffers()
         finite = torch.isfinite(batch.score)
-        new = [torch.where(finite, column.detach(), 0.0) for column in batch]
-        columns = [
-            torch.cat([column.to(old.dtype), old])
-            for column, old in zip([*new, torch.zeros_like(new[0])], (*buffers[:3], buffers[3] + 1), strict=True)
-        ]
+        new = [*(torch.where(finite, column.detach(), 0.0) for column in batch), torch.zeros_like(batch.score)]
+        columns = [torch.cat([n.to(age.dtype), old]) for n, old in zip(new, [*buffers, age + 1], strict=True)]
         fresh = columns[3] < self.memory_steps
         kept = []
         for member in self._groups(columns[1], columns[2]):
@@ -398,7 +374,7 @@ class _ScoreLoss(torch.nn.Module):
             order = torch.argsort((~held).to(torch.uint8), stable=True)[: self.memory]
             present = held.gather(0, order)
             kept.append([torch.where(present, column.gather(0, order), 0.0) for column in columns])
-        for buffer, parts in zip(buffers, zip(*kept, strict=True), strict=True):
+        for buffer, parts in zip(self.buffers(), zip(*kept, strict=True), strict=True):
             buffer.copy_(torch.cat(parts))
 
 
@@ -650,8 +626,16 @@ class StratifiedBatchSampler(Sampler[list[int]]):
         odd = ~((label == 0) | (label == 1))
         if bool(odd.any()):
             raise ValueError(f"labels of a sampler are boolean or 0/1; got values such as {label[odd][0].item():g}")
+        if not is_count(batch_size) or batch_size < 2:
+            raise ValueError(f"batch_size must be an integer >= 2, one row of each class; got {batch_size!r}")
+        if not is_count(positives) and not (_is_number(positives) and 0 < positives < 1):
+            raise ValueError(f"positives must be an integer (rows) or a share above 0 and below 1; got {positives!r}")
         self.batch_size, self.positives, self.generator = batch_size, positives, generator
-        self._per_batch = check_positives(positives, batch_size)
+        self._per_batch = int(positives) if is_count(positives) else max(1, round(positives * batch_size))
+        if not 1 <= self._per_batch < batch_size:
+            raise ValueError(
+                f"positives must leave a batch of {batch_size} rows with at least one of each class; got {positives!r}"
+            )
         self._positive, self._negative = ((label == value).nonzero()[:, 0] for value in (1, 0))
         m, n = self._positive.numel(), self._negative.numel()
         if m == 0 or n == 0:

@@ -49,7 +49,7 @@ def engine_calls(monkeypatch):
     seen = []
 
     def spy(self, *args, **more):
-        seen.append(more["n_jobs"])
+        seen.append(args[-1].n_jobs)
         raise EnoughError
 
     monkeypatch.setattr(boosting.TreeData, "__init__", spy)
@@ -109,7 +109,7 @@ def test_the_engine_gets_the_number(monkeypatch, engine, n_jobs, expected):
     made = boosting.TreeData.__init__
 
     def spy(self, *args, **more):
-        seen.add(more["n_jobs"])
+        seen.add(args[-1].n_jobs)
         made(self, *args, **more)
 
     monkeypatch.setattr(boosting.TreeData, "__init__", spy)

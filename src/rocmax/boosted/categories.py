@@ -22,8 +22,10 @@ def categorical_columns(X: Any, requested: Any) -> list[int]:
     if isinstance(requested, str):
         if requested != FROM_DTYPE:
             raise ValueError(f"categorical_features must be 'from_dtype', None or a list; got {requested!r}")
-        return [i for i, kind in enumerate(_dtypes(X)) if _is_categorical(kind)]
-    n_features, chosen = _width(X), np.asarray(requested)
+        # Of pandas and of polars.
+        kinds = ("CategoricalDtype", "Categorical", "Enum")
+        return [i for i, kind in enumerate(getattr(X, "dtypes", ())) if type(kind).__name__ in kinds]
+    n_features, chosen = np.shape(X)[1], np.asarray(requested)
     if chosen.size == 0:
         return []
     if chosen.ndim != 1 or chosen.dtype.kind not in "biuOUT":
@@ -39,7 +41,7 @@ def categorical_columns(X: Any, requested: Any) -> list[int]:
         if strange.size:
             raise ValueError(f"categorical_features must be positions from 0 to {n_features - 1}; got {strange[0]}")
         return sorted({int(i) for i in chosen})
-    names = _names(X)
+    names = list(getattr(X, "columns", ()))
     unknown = [name for name in chosen if name not in names]
     if unknown:
         raise ValueError(f"categorical_features must be names of columns of X; got {str(unknown[0])!r}")
@@ -51,12 +53,12 @@ def check_text(X: Any, categorical: list[int], requested: Any) -> None:
     frame = hasattr(X, "columns")
     if not frame and not (isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OUT"):
         return
-    for i in sorted(set(range(_width(X))) - set(categorical)):
+    for i in sorted(set(range(X.shape[1])) - set(categorical)):
         values = _column(X, i)
         text = None if values.dtype.kind in "biufMm" else next(filter(_is_text, values.tolist()), None)
         if text is None:
             continue
-        name, kind = (_names(X)[i], _dtypes(X)[i]) if frame else (i, values.dtype)
+        name, kind = (X.columns[i], list(X.dtypes)[i]) if frame else (i, values.dtype)
         if not (isinstance(requested, str) and requested == FROM_DTYPE):
             advice = f"Add {name!r} to"
         elif frame:
@@ -105,9 +107,9 @@ def encode_categories(X: Any, categories: Categories) -> Any:
     if hasattr(X, "columns"):
         columns = [
             _codes(_column(X, i), categories[i]) if i in categories else np.asarray(_series(X, i))
-            for i in range(_width(X))
+            for i in range(X.shape[1])
         ]
-        return type(X)(dict(zip(_names(X), columns, strict=True)))
+        return type(X)(dict(zip(X.columns, columns, strict=True)))
     if sparse.issparse(X):
         raise ValueError("categorical_features must be None for sparse X; got columns of categories")
     encoded = np.array(X, dtype=object if np.asarray(X).dtype.kind in "OUT" else np.float64)
@@ -135,22 +137,4 @@ def _column(X: Any, i: int) -> NDArray[Any]:
 
 
 def _series(X: Any, i: int) -> Any:
-    return X.iloc[:, i] if hasattr(X, "iloc") else X[:, i] if not hasattr(X, "get_column") else X.to_series(i)
-
-
-def _names(X: Any) -> list[Any]:
-    return list(X.columns) if hasattr(X, "columns") else []
-
-
-def _dtypes(X: Any) -> list[Any]:
-    return list(X.dtypes) if hasattr(X, "columns") and hasattr(X, "dtypes") else []
-
-
-def _is_categorical(dtype: Any) -> bool:
-    """Return whether a data type of pandas or polars is one of categories."""
-    return type(dtype).__name__ in ("CategoricalDtype", "Categorical", "Enum")
-
-
-def _width(X: Any) -> int:
-    shape = getattr(X, "shape", None)
-    return int(shape[1]) if shape is not None and len(shape) == 2 else int(np.asarray(X).shape[1])
+    return X.iloc[:, i] if hasattr(X, "iloc") else X.to_series(i)

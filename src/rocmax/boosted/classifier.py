@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from rocmax._folds import Split, given_splits, with_groups
+from rocmax._folds import FOLD_RULES, Split, check_splits, given_splits, most_folds, search_folds, with_groups
 from rocmax._rounding import score_error
 from rocmax._support import Array, need
 from rocmax._threads import engine_threads
@@ -36,17 +36,14 @@ from rocmax.boosted.categories import (
     encode_categories,
     find_categories,
 )
-from rocmax.boosted.engines import ENGINES, TreeData
+from rocmax.boosted.engines import ENGINES, TreeSettings
 from rocmax.boosted.search import (
     AUTO,
+    RULES,
     Candidate,
     Folds,
     Plan,
     choose,
-    default_splits,
-    most_rounds,
-    refinement,
-    search_rate,
     selection_score,
     untried,
     window_loss,
@@ -322,7 +319,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         check_limits(data, self.engine)
         self.classes_, self.categories_ = data.classes, categories
         measure = self._make_measure().as_fraction(data.positive.size)
-        plan = self._plan(data, categories)._replace(loss=window_loss(measure))
+        plan = self._plan(data, categories, measure)
         splits = self._splits(data)
         folds = Folds(data, splits, plan, selection_score(measure)) if splits else None
         self.cv_results_: dict[str, list[Any]] = {
@@ -352,8 +349,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; NaN is a missing value.
+        X
 
         Returns
         -------
@@ -368,8 +364,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; NaN is a missing value.
+        X
 
         Returns
         -------
@@ -387,8 +382,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; NaN is a missing value.
+        X
 
         Returns
         -------
@@ -411,22 +405,12 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         """Return the ensembles as boosters of the engine, for tools that explain, plot or convert trees.
 
         The mean of their raw scores for the rows of :meth:`encode`, minus ``threshold_``, is the decision value; with
-        ``pos_label=classes_[0]``, it has the opposite sign.
+        ``pos_label=classes_[0]``, it has the opposite sign. Explanations are averaged alike.
 
         Returns
         -------
         list of lightgbm.Booster or xgboost.Booster
             One for each of ``n_models``. They are shared with this object: do not train them further.
-
-        Examples
-        --------
-        ``shap.TreeExplainer`` takes a booster. Values of several boosters are averaged, as their scores are::
-
-            rows = model.encode(X)
-            values = np.mean([shap.TreeExplainer(b).shap_values(rows) for b in model.boosters()], axis=0)
-            shap.summary_plot(values, X)
-
-        They equal the columns of :meth:`contributions` without the last one, which does not need shap.
         """
         check_is_fitted(self, "models_")
         return [model.booster() for model in self.models_]
@@ -436,8 +420,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; NaN is a missing value.
+        X
 
         Returns
         -------
@@ -465,17 +448,17 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
     def _decision_error(self, X: Any, decision: Array) -> Array:
         return score_error(np.abs(decision) + abs(self.threshold_))
 
-    def _plan(self, data: TrainingSet, categories: Categories) -> Plan:
-        rate = search_rate(self.learning_rate)
-        most = most_rounds(rate) if self.n_estimators == AUTO else int(self.n_estimators)
-        seed = int(random_source(self.random_state).randint(2**30))
+    def _plan(self, data: TrainingSet, categories: Categories, measure: Measure) -> Plan:
+        rate = RULES.rate if self.learning_rate == AUTO else float(self.learning_rate)
+        most = max(1, round(RULES.most_shrinkage / rate)) if self.n_estimators == AUTO else int(self.n_estimators)
         columns = sorted(categories)
-        monotonic = directions(
-            self.monotonic_cst, self.n_features_in_, getattr(self, "feature_names_in_", None), columns
-        )
+        names = getattr(self, "feature_names_in_", None)
+        monotonic = directions(self.monotonic_cst, self.n_features_in_, names, columns)
         threads = engine_threads(self.n_jobs, int(data.X.nnz if sparse.issparse(data.X) else data.X.size))
-        limits = (self.min_samples_leaf, threads, rate, most)
-        return Plan(self.engine, columns, monotonic, *limits, self.n_models > 1, seed)
+        settings = TreeSettings(
+            self.engine, columns, monotonic, self.min_samples_leaf, threads, rate, subsample=self.n_models > 1
+        )
+        return Plan(settings, most, int(random_source(self.random_state).randint(2**30)), window_loss(measure))
 
     def _record(self, tried: Candidate) -> None:
         size, objective, mean = tried.max_leaf_nodes, tried.objective, tried.score
@@ -490,17 +473,19 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
 
     def _refit(self, data: TrainingSet, plan: Plan, chosen: Candidate) -> None:
         """Fit the models to all rows."""
-        finer = refinement(self.learning_rate, self.n_estimators, data.positive.size)
-        plan = plan._replace(learning_rate=plan.learning_rate / finer)
+        default = self.learning_rate == self.n_estimators == AUTO
+        finer = RULES.finer if default and data.positive.size <= FOLD_RULES.all_folds else 1
+        rate = plan.settings.learning_rate / finer
+        plan = plan._replace(settings=plan.settings._replace(learning_rate=rate))
         warm_up = None if chosen.warm_up is None else finer * chosen.warm_up
-        self.max_leaf_nodes_, self.learning_rate_ = chosen.max_leaf_nodes, plan.learning_rate
+        self.max_leaf_nodes_, self.learning_rate_ = chosen.max_leaf_nodes, rate
         self.used_objective_, self.n_estimators_ = chosen.objective, finer * chosen.n_rounds
-        rows: TreeData = plan.data(data)
+        rows = plan.data(data)
         self.models_ = []
         for i in range(self.n_models):
-            grown = plan.start(rows, chosen.max_leaf_nodes, warm_up, plan.seed + 1000 + i)
+            grown = plan.start(rows, chosen.max_leaf_nodes, warm_up, 1000 + i)
             grown.grow(self.n_estimators_)
-            self.models_.append(grown.model(self.n_estimators_))
+            self.models_.append(grown.model())
             if self.verbose:
                 sys.stderr.write(f"{type(self).__name__}: fitted model {i + 1} of {self.n_models}\n")
 
@@ -510,7 +495,9 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
             return []
         if self.cv is not None:
             return given_splits(data, self.cv)
-        return default_splits(data, random_source(self.random_state))
+        if most_folds(data.positive) < 2 or data.positive.size < RULES.least_rows:
+            return []
+        return check_splits(search_folds(data.positive, random_source(self.random_state), data.kept_groups), data)
 
     def _tunes(self) -> bool:
         """Return whether there is something to choose."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -23,41 +22,30 @@ Objective = Callable[[Array], tuple[Array, Array]]
 _SHARE = 0.8
 
 
-@dataclass(frozen=True)
-class TreeSettings:
-    """Parameters of the trees; with ``subsample``, each tree uses a random part of the rows and columns."""
+class TreeSettings(NamedTuple):
+    """Parameters that all trees of a fit share, and the number of threads.
 
-    max_leaf_nodes: int
+    With ``subsample``, each tree uses a random part of the rows and columns. XGBoost does not use ``min_samples_leaf``.
+    """
+
+    engine: str
+    categorical: list[int]
+    monotonic: list[int] | None
+    min_samples_leaf: int
+    n_jobs: int | None
     learning_rate: float
-    seed: int
     subsample: bool
 
 
 class TreeData(ABC):
     """Training rows in the format of an engine; the bins of the features are shared by all fits to the rows.
 
-    Missing values are NaN, categories are integer codes. The engine gets weights divided by their mean. XGBoost does
-    not use ``min_samples_leaf``.
+    Missing values are NaN, categories are integer codes. The engine gets weights divided by their mean.
     """
 
-    def __init__(
-        self,
-        X: Any,
-        positive: Bools,
-        weight: Array | None,
-        *,
-        categorical: list[int],
-        monotonic: list[int] | None,
-        min_samples_leaf: int,
-        n_jobs: int | None,
-    ) -> None:
+    def __init__(self, X: Any, positive: Bools, weight: Array | None, settings: TreeSettings) -> None:
         self.n_features = int(X.shape[1])
-        self.positive = positive
-        self.weight = relative_weights(weight)
-        self.categorical = categorical
-        self.monotonic = monotonic
-        self.min_samples_leaf = min_samples_leaf
-        self.n_jobs = n_jobs
+        self.positive, self.weight, self.settings = positive, relative_weights(weight), settings
         self.rows = self._convert(X)
 
     @abstractmethod
@@ -65,19 +53,16 @@ class TreeData(ABC):
         """Return the rows in the format of the engine."""
 
     @abstractmethod
-    def start(self, settings: TreeSettings, objective: Objective | None) -> GrowingTrees:
+    def start(self, max_leaf_nodes: int, seed: int, objective: Objective | None) -> GrowingTrees:
         """Return an ensemble without trees; the objective is the built-in logistic loss if it is None."""
 
 
 class GrowingTrees(ABC):
     """Ensemble that grows."""
 
-    n_rounds = 0
-
     def __init__(self, data: TreeData, booster: Any, objective: Objective | None) -> None:
-        self.data = data
-        self._booster = booster
-        self._objective = objective
+        self.data, self._booster, self._objective = data, booster, objective
+        self.n_rounds = 0
 
     @abstractmethod
     def grow(self, n_rounds: int) -> None:
@@ -88,8 +73,8 @@ class GrowingTrees(ABC):
         """Return what the trees from round ``first`` on add to the scores of rows."""
 
     @abstractmethod
-    def model(self, n_rounds: int) -> TreeModel:
-        """Return the fitted ensemble of the first rounds."""
+    def model(self) -> TreeModel:
+        """Return the fitted ensemble."""
 
 
 class _LightGBMData(TreeData):
@@ -98,7 +83,7 @@ class _LightGBMData(TreeData):
             lightgbm_rows(X),
             label=self.positive.astype(np.float64),
             weight=self.weight,
-            categorical_feature=self.categorical,
+            categorical_feature=self.settings.categorical,
             params=self._params(),
             free_raw_data=False,
         )
@@ -108,28 +93,28 @@ class _LightGBMData(TreeData):
         return any(rows.feature_num_bin(i) > 1 for i in range(self.n_features))
 
     def _params(self) -> dict[str, Any]:
-        # The same trees for any number of threads.
-        params: dict[str, Any] = {"verbose": -1, "deterministic": True, "force_row_wise": True}
-        params["min_data_in_leaf"] = self.min_samples_leaf
-        params["min_data_in_bin"] = min(3, self.min_samples_leaf)  # 3 is the default of LightGBM
-        if self.n_jobs is not None:
-            params["num_threads"] = self.n_jobs
-        if self.monotonic is not None:
-            params["monotone_constraints"] = self.monotonic
-        return params
+        least, monotonic = self.settings.min_samples_leaf, self.settings.monotonic
+        return {
+            # The same trees for any number of threads.
+            **{"verbose": -1, "deterministic": True, "force_row_wise": True},
+            "min_data_in_leaf": least,
+            "min_data_in_bin": min(3, least),  # 3 is the default of LightGBM
+            **({} if monotonic is None else {"monotone_constraints": monotonic}),
+            **threads(self.settings.n_jobs),
+        }
 
-    def start(self, settings: TreeSettings, objective: Objective | None) -> GrowingTrees:
+    def start(self, max_leaf_nodes: int, seed: int, objective: Objective | None) -> GrowingTrees:
         if not self._can_split():
             # LightGBM rejects callable objectives if no feature varies; there are no trees to grow in this case.
             objective = None
         params = {
             **self._params(),
             "objective": "binary" if objective is None else "none",
-            "num_leaves": settings.max_leaf_nodes,
-            "learning_rate": settings.learning_rate,
-            "seed": settings.seed,
+            "num_leaves": max_leaf_nodes,
+            "learning_rate": self.settings.learning_rate,
+            "seed": seed,
         }
-        if settings.subsample:
+        if self.settings.subsample:
             params.update(bagging_fraction=_SHARE, bagging_freq=1, feature_fraction=_SHARE)
         return _LightGBMTrees(self, need("lightgbm").Booster(params, self.rows), objective)
 
@@ -153,46 +138,47 @@ class _LightGBMTrees(GrowingTrees):
             raw_score=True,
             start_iteration=first,
             num_iteration=self.n_rounds - first,
-            **threads(self.data.n_jobs),
+            **threads(self.data.settings.n_jobs),
         )
         return np.asarray(found, dtype=np.float64)
 
-    def model(self, n_rounds: int) -> TreeModel:
-        text = self._booster.model_to_string(num_iteration=n_rounds)
-        return read_lightgbm(text, self.data.n_features)
+    def model(self) -> TreeModel:
+        return read_lightgbm(self._booster.model_to_string(), self.data.n_features)
 
 
 class _XGBoostData(TreeData):
     def _convert(self, X: Any) -> Any:
-        types = ["c" if column in set(self.categorical) else "q" for column in range(self.n_features)]
+        categorical = self.settings.categorical
+        types = ["c" if column in set(categorical) else "q" for column in range(self.n_features)]
         return need("xgboost").QuantileDMatrix(
             # The zeros of a sparse matrix would be missing values.
             X.toarray() if sparse.issparse(X) else X,
             label=self.positive.astype(np.float64),
             weight=self.weight,
-            feature_types=types if self.categorical else None,
-            enable_categorical=bool(self.categorical),
-            nthread=self.n_jobs,
+            feature_types=types if categorical else None,
+            enable_categorical=bool(categorical),
+            nthread=self.settings.n_jobs,
         )
 
-    def start(self, settings: TreeSettings, objective: Objective | None) -> GrowingTrees:
+    def start(self, max_leaf_nodes: int, seed: int, objective: Objective | None) -> GrowingTrees:
+        settings = self.settings
         params: dict[str, Any] = {
             "objective": "binary:logistic",
             "tree_method": "hist",
             "grow_policy": "lossguide",
             "max_depth": 0,
-            "max_leaves": settings.max_leaf_nodes,
+            "max_leaves": max_leaf_nodes,
             "learning_rate": settings.learning_rate,
-            "seed": settings.seed,
+            "seed": seed,
             "verbosity": 0,
         }
         if objective is not None:
             # Start from scores of zero; the objective adds the log-odds itself.
             params["base_score"] = 0.5
-        if self.n_jobs is not None:
-            params["nthread"] = self.n_jobs
-        if self.monotonic is not None:
-            params["monotone_constraints"] = tuple(self.monotonic)
+        if settings.n_jobs is not None:
+            params["nthread"] = settings.n_jobs
+        if settings.monotonic is not None:
+            params["monotone_constraints"] = tuple(settings.monotonic)
         if settings.subsample:
             params.update(subsample=_SHARE, colsample_bytree=_SHARE)
         return _XGBoostTrees(self, need("xgboost").Booster(params, [self.rows]), objective)
@@ -210,7 +196,7 @@ class _XGBoostTrees(GrowingTrees):
             self.n_rounds += 1
 
     def scores(self, X: Any, first: int) -> Array:
-        rows = xgboost_rows(X, self.data.n_jobs)
+        rows = xgboost_rows(X, self.data.settings.n_jobs)
         found = self._booster.predict(rows, output_margin=True, iteration_range=(first, self.n_rounds))
         # XGBoost adds the score at the start to every part.
         return np.asarray(found, dtype=np.float64) - (self._start_score() if first else 0.0)
@@ -220,9 +206,8 @@ class _XGBoostTrees(GrowingTrees):
         share = float(config["learner"]["learner_model_param"]["base_score"].strip("[]"))
         return float(np.log(share / (1.0 - share)))
 
-    def model(self, n_rounds: int) -> TreeModel:
-        text = bytes(self._booster[:n_rounds].save_raw("json")).decode()
-        return read_xgboost(text, self.data.n_features)
+    def model(self) -> TreeModel:
+        return read_xgboost(bytes(self._booster.save_raw("json")).decode(), self.data.n_features)
 
 
 DATA: dict[str, type[TreeData]] = {"lightgbm": _LightGBMData, "xgboost": _XGBoostData}

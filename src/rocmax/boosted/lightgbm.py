@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rocmax._docstrings import publish
-from rocmax.boosted.objective import Objective, TreeEvaluation, rows_of_call
+from rocmax.boosted.objective import Objective, TreeEvaluation
 from rocmax.losses import Loss
 from rocmax.measures import Measure
 
@@ -64,7 +64,7 @@ def objective(loss: Loss | None = None, *, n_warmup: int = 25) -> Objective:
     return Objective(loss, n_warmup, _check_parameters)
 
 
-def evaluation(measure: str | Measure, *, name: str | None = None) -> _LightGBMEvaluation:
+def evaluation(measure: str | Measure, *, name: str | None = None) -> TreeEvaluation:
     """Return an evaluation metric.
 
     Parameters
@@ -87,14 +87,7 @@ def evaluation(measure: str | Measure, *, name: str | None = None) -> _LightGBME
     >>> evaluation("roc_auc")([0, 1, 1], [0.1, 0.4, 0.3])
     ('roc_auc', 1.0, True)
     """
-    return _LightGBMEvaluation(measure, name)
-
-
-class _LightGBMEvaluation(TreeEvaluation):
-    """TreeEvaluation metric in the form that LightGBM expects."""
-
-    def __call__(self, scores: Any, data: Any, sample_weight: Any = None) -> tuple[str, float, bool]:
-        return self.name, self.value(rows_of_call(scores, data, sample_weight)), self.greater_is_better
+    return TreeEvaluation(measure, name, of_lightgbm=True)
 
 
 def _check_parameters(data: Any) -> None:

@@ -112,20 +112,13 @@ class Objective:
             raise TypeError(f"loss must be a Loss, such as rocmax.losses.WindowPairs(), or None; got {loss!r}")
         check_number("n_warmup", n_warmup, above=-1, integer=True)
         self.loss, self.n_warmup, self._check = loss, n_warmup, check
-        self._reset()
-
-    def _reset(self) -> None:
         self._labels: Any = None
         self._weight: Any = None
         self._first: Array | None = None
         self._core: TreeObjective | None = None
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"loss": self.loss, "n_warmup": self.n_warmup, "_check": self._check}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._reset()
+    def __reduce__(self) -> Any:
+        return Objective, (self.loss, self.n_warmup, self._check)
 
     def __call__(self, scores: Any, data: Any, sample_weight: Any = None) -> tuple[Array, Array]:
         """Return gradient and curvature of the next round, one each per row.
@@ -159,28 +152,31 @@ class Objective:
 
 
 class TreeEvaluation:
-    """Measure of rows, for callbacks; measures of decisions are computed at the best threshold for the rows."""
+    """Measure of rows, for callbacks; measures of decisions are computed at the best threshold for the rows.
 
-    def __init__(self, measure: str | Measure, name: str | None) -> None:
-        self.measure = find_measure(measure)
+    LightGBM expects a name, the value and its direction; XGBoost a name and the value, in its interface for
+    scikit-learn the value only.
+    """
+
+    def __init__(self, measure: str | Measure, name: str | None, of_lightgbm: bool) -> None:
+        self.measure, self._of_lightgbm = find_measure(measure), of_lightgbm
         if self.measure.metric.takes_labels:
             self.measure.check_trainable()
-        self.name = self.measure.name if name is None else name
-        if not self.name or any(letter.isspace() or letter == ":" for letter in self.name):
-            raise ValueError(f"name must be a word without spaces and colons; got {name!r}")
+        self.__name__ = self.measure.name if name is None else name
+        if not self.__name__ or any(letter.isspace() or letter == ":" for letter in self.__name__):
+            raise ValueError(f"name must be a word without spaces and colons; got {self.__name__!r}")
 
-    @property
-    def greater_is_better(self) -> bool:
-        """Whether higher values are better."""
-        return self.measure.metric.greater_is_better
-
-    def value(self, rows: CallRows) -> float:
-        """Return the value of the measure."""
-        scores, labels = rows.scores.astype(np.float64), np.asarray(rows.labels)
+    def __call__(self, scores: Any, data: Any, sample_weight: Any = None) -> Any:
+        """Return the measure in the form of the library; the arguments are those of an :class:`Objective`."""
+        rows = rows_of_call(scores, data, sample_weight)
+        margin, labels = rows.scores.astype(np.float64), np.asarray(rows.labels)
         if self.measure.metric.takes_labels:
             weight = None if rows.weight is None else np.asarray(rows.weight, dtype=np.float64)
-            scores = scores - self.measure.threshold(scores, labels == 1, weight)
-        return float(self.measure.score(labels, scores, sample_weight=rows.weight, pos_label=1))
+            margin = margin - self.measure.threshold(margin, labels == 1, weight)
+        value = float(self.measure.score(labels, margin, sample_weight=rows.weight, pos_label=1))
+        if self._of_lightgbm:
+            return self.__name__, value, self.measure.metric.greater_is_better
+        return (self.__name__, value) if hasattr(data, "get_label") else value
 
 
 def _same(one: Any, two: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 from sklearn.metrics import average_precision_score
 
-from rocmax._folds import FOLD_RULES, Split, check_splits, most_folds, search_folds
+from rocmax._folds import Split
 from rocmax._support import Array, Bools
 from rocmax._validation import TrainingSet
 from rocmax.boosted.engines import DATA, GrowingTrees, TreeData, TreeSettings
@@ -35,9 +35,10 @@ class BoostedRules:
     # Fewer rows than this cannot be split by a tree of LightGBM, whose leaves have at least 20 rows.
     least_rows: int = 40
     # Learning rate of the search, and the largest product of learning rate and number of rounds. If all folds are used,
-    # the models have half the rate and twice the rounds.
+    # the models divide the rate and multiply the rounds by this number.
     rate: float = 0.1
     most_shrinkage: float = 25.0
+    finer: int = 2
     # Rounds between two evaluations, and rounds without a better score after which a candidate is dropped.
     step: int = 10
     patience: int = 100
@@ -84,37 +85,22 @@ def _corner_score(y: Bools, scores: Array, weight: Array | None, measure: Corner
 
 
 class Plan(NamedTuple):
-    """What is fixed for all candidates: engine, columns, learning rate, limits and the loss of the window objective."""
+    """What is fixed for all candidates: parameters of the trees, seed, limit of the rounds, window objective's loss."""
 
-    engine: str
-    categorical: list[int]
-    monotonic: list[int] | None
-    min_samples_leaf: int
-    n_jobs: int | None
-    learning_rate: float
+    settings: TreeSettings
     max_rounds: int
-    subsample: bool
     seed: int
-    loss: Loss | None = None
+    loss: Loss | None
 
     def data(self, data: TrainingSet, rows: Any = slice(None)) -> TreeData:
         """Return some rows of the training set in the format of the engine."""
         weight = None if data.weight is None else data.weight[rows]
-        return DATA[self.engine](
-            data.X[rows],
-            data.positive[rows],
-            weight,
-            categorical=self.categorical,
-            monotonic=self.monotonic,
-            min_samples_leaf=self.min_samples_leaf,
-            n_jobs=self.n_jobs,
-        )
+        return DATA[self.settings.engine](data.X[rows], data.positive[rows], weight, self.settings)
 
     def start(self, rows: TreeData, max_leaf_nodes: int, warm_up: int | None, seed: int) -> GrowingTrees:
         """Return an ensemble without trees, for the logistic loss or, with ``warm_up``, the window objective."""
         objective = None if warm_up is None else TreeObjective(rows.positive, rows.weight, warm_up, self.loss)
-        settings = TreeSettings(max_leaf_nodes, self.learning_rate, seed, self.subsample)
-        return rows.start(settings, objective)
+        return rows.start(max_leaf_nodes, self.seed + seed, objective)
 
 
 @dataclass
@@ -148,10 +134,7 @@ class Folds:
     def try_out(self, candidate: Candidate, max_rounds: int, only_last: bool = False) -> Candidate:
         """Fit a candidate to all folds, up to a number of rounds or until its score no longer improves."""
         plan = self._plan
-        trees = [
-            plan.start(rows, candidate.max_leaf_nodes, candidate.warm_up, plan.seed + k)
-            for k, rows in enumerate(self._train)
-        ]
+        trees = [plan.start(rows, candidate.max_leaf_nodes, candidate.warm_up, k) for k, rows in enumerate(self._train)]
         held_out = [np.zeros(test.size) for _, test in self._splits]
         done = 0
         while done < max_rounds and not (candidate.scores and done - candidate.n_rounds >= RULES.patience):
@@ -183,28 +166,6 @@ class Folds:
     def held_out_rows(self) -> Any:
         """Return the held-out rows of all folds, in the order of the held-out scores."""
         return np.concatenate([test for _, test in self._splits])
-
-
-def search_rate(learning_rate: float | str) -> float:
-    """Return the learning rate of the search."""
-    return RULES.rate if learning_rate == AUTO else float(learning_rate)
-
-
-def refinement(learning_rate: float | str, n_estimators: int | str, n_rows: int) -> int:
-    """Return the factor between the learning rates of the search and of the models."""
-    return 2 if learning_rate == n_estimators == AUTO and n_rows <= FOLD_RULES.all_folds else 1
-
-
-def most_rounds(rate: float) -> int:
-    """Return the largest number of rounds to try."""
-    return max(1, round(RULES.most_shrinkage / rate))
-
-
-def default_splits(data: TrainingSet, rng: np.random.RandomState) -> list[Split]:
-    """Return stratified folds, fewer for more rows; none if there are too few rows. Groups are not split."""
-    if most_folds(data.positive) < 2 or data.positive.size < RULES.least_rows:
-        return []
-    return check_splits(search_folds(data.positive, rng, data.kept_groups), data)
 
 
 def untried(max_leaf_nodes: int | str, n_estimators: int | str, objective: str, most: int) -> Candidate:

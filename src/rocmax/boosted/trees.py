@@ -151,25 +151,25 @@ class TreeModel:
         Missing values of ``X``, an array or a CSR matrix, are NaN, and categories are integer codes. Without
         ``n_jobs``, the number of threads is the default of the engine.
         """
-        self._check_width(X)
-        if self.engine == "lightgbm":
-            scores = self.booster().predict(lightgbm_rows(X), raw_score=True, **threads(n_jobs))
-        else:
-            scores = self._xgboost(n_jobs).predict(xgboost_rows(X, n_jobs), output_margin=True)
-        return np.asarray(scores, dtype=np.float64)
+        return self._of_engine(X, n_jobs, {"raw_score": True}, {"output_margin": True})
 
     def contributions(self, X: Any, n_jobs: int | None = None) -> Array:
         """Return the contribution of each feature to the score of each row (SHAP values); the last column is constant.
 
         The sum of the columns is the score.
         """
-        self._check_width(X)
+        return self._of_engine(X, n_jobs, {"pred_contrib": True}, {"pred_contribs": True})
+
+    def _of_engine(self, X: Any, n_jobs: int | None, of_lightgbm: Any, of_xgboost: Any) -> Array:
+        if X.shape[1] != self.n_features:
+            raise ValueError(f"X must have {self.n_features} features; got {X.shape[1]}")
+        booster = self.booster()
         if self.engine == "lightgbm":
-            found = self.booster().predict(lightgbm_rows(X), pred_contrib=True, **threads(n_jobs))
-            found = found.toarray() if sparse.issparse(found) else found
+            found = booster.predict(lightgbm_rows(X), **of_lightgbm, **threads(n_jobs))
         else:
-            found = self._xgboost(n_jobs).predict(xgboost_rows(X, n_jobs), pred_contribs=True)
-        return np.asarray(found, dtype=np.float64)
+            booster.set_param("nthread", n_jobs or 0)
+            found = booster.predict(xgboost_rows(X, n_jobs), **of_xgboost)
+        return np.asarray(found.toarray() if sparse.issparse(found) else found, dtype=np.float64)
 
     def importances(self) -> Array:
         """Return the sum of the gains of the splits on each feature."""
@@ -183,18 +183,6 @@ class TreeModel:
         if "_built" not in self.__dict__:
             self._built = _lightgbm_booster(self) if self.engine == "lightgbm" else _xgboost_booster(self)
         return self._built
-
-    def _check_width(self, X: Any) -> None:
-        if X.shape[1] != self.n_features:
-            raise ValueError(f"X must have {self.n_features} features; got {X.shape[1]}")
-
-    def _xgboost(self, n_jobs: int | None) -> Any:
-        """Return the booster of XGBoost with a number of threads, which it does not take in a prediction."""
-        booster = self.booster()
-        if self.__dict__.get("_n_jobs") != n_jobs:
-            booster.set_param("nthread", n_jobs or 0)
-            self._n_jobs = n_jobs
-        return booster
 
 
 # Checks of the arrays.

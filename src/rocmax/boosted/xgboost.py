@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rocmax._docstrings import publish
-from rocmax.boosted.objective import Objective, TreeEvaluation, rows_of_call
+from rocmax.boosted.objective import Objective, TreeEvaluation
 from rocmax.losses import Loss
 from rocmax.measures import Measure
 
@@ -54,7 +52,7 @@ def objective(loss: Loss | None = None, *, n_warmup: int = 25) -> Objective:
     return Objective(loss, n_warmup)
 
 
-def evaluation(measure: str | Measure, *, name: str | None = None) -> _XGBoostEvaluation:
+def evaluation(measure: str | Measure, *, name: str | None = None) -> TreeEvaluation:
     """Return an evaluation metric.
 
     Parameters
@@ -76,19 +74,7 @@ def evaluation(measure: str | Measure, *, name: str | None = None) -> _XGBoostEv
     >>> evaluation("roc_auc")([0, 1, 1], [0.1, 0.4, 0.3])
     1.0
     """
-    return _XGBoostEvaluation(measure, name)
-
-
-class _XGBoostEvaluation(TreeEvaluation):
-    """TreeEvaluation metric in the form that XGBoost expects: with its name in ``xgboost.train``, else as a number."""
-
-    def __init__(self, measure: str | Measure, name: str | None) -> None:
-        super().__init__(measure, name)
-        self.__name__ = self.name
-
-    def __call__(self, scores: Any, data: Any, sample_weight: Any = None) -> tuple[str, float] | float:
-        value = self.value(rows_of_call(scores, data, sample_weight))
-        return (self.name, value) if hasattr(data, "get_label") else value
+    return TreeEvaluation(measure, name, of_lightgbm=False)
 
 
 publish("rocmax.boosted.xgboost", globals(), __all__)
