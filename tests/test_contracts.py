@@ -59,5 +59,3 @@ def test_flags_of_a_loss_plus_an_affine_function(loss):
     tilted = Tilted(loss.bind([1, 0, 0]), [0.1, 0.0, -0.1], 0.0)
     for method in ("curvature", "hessian_product", "gradient_and_curvature", "split"):
         assert getattr(tilted, f"has_{method}") == is_implemented(tilted, method)
-    # Steps on a part of the rows would need a loss on some rows, which this one does not have.
-    assert not tilted.has_local_curvature

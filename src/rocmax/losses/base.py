@@ -85,7 +85,7 @@ class Evaluation:
         """Return the product of the gradient of the minorant with a vector of scores."""
         return float(self.minorant(width)[1] @ direction)
 
-    def curvature(self, count: int | None, width: float) -> Pairs:
+    def curvature(self, count: int, width: float) -> Pairs:
         """Return pairs that sample the Hessian; see :meth:`BoundLoss.curvature`."""
         return self.loss.curvature(self.scores, count, width)
 
@@ -132,8 +132,6 @@ class BoundLoss(ABC):
         Whether :meth:`Evaluation.minorant` with ``width > 0`` differs from the subgradient.
     has_curvature, has_hessian_product, has_gradient_and_curvature : bool
         Whether the loss implements the method.
-    has_local_curvature : bool
-        Whether :meth:`curvature` accepts ``count=None``, and :meth:`restrict` copies of rows.
     has_split : bool
         Whether a loss that is not convex implements :meth:`split`.
     """
@@ -143,7 +141,6 @@ class BoundLoss(ABC):
     exact: bool = True
     has_kinks: bool = False
     has_curvature: bool = False
-    has_local_curvature: bool = False
     has_hessian_product: bool = False
     has_gradient_and_curvature: bool = False
     has_split: bool = False
@@ -188,14 +185,12 @@ class BoundLoss(ABC):
         """Return bounds of this loss from histograms of the scores; None if the loss does not support them."""
         return None
 
-    def curvature(self, scores: ArrayLike, count: int | None, width: float = 0.0) -> Pairs:
+    def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
         """Return about ``count`` weighted pairs that sample the Hessian of the loss near ``scores``.
 
-        ``width`` is that of :meth:`Evaluation.minorant`. The sample is deterministic. With ``count=None``, it has pairs
-        of every row close to a kink, so that it represents rows of small weight that differ from all others.
+        ``width`` is that of :meth:`Evaluation.minorant`. The sample is deterministic.
         """
-        lack = "curvature" if count is not None else "curvature at every row close to a kink; pass a count of pairs"
-        raise TypeError(f"{type(self).__name__} does not implement {lack}")
+        raise TypeError(f"{type(self).__name__} does not implement curvature")
 
     def restrict(self, rows: Index, copies: Array) -> BoundLoss:
         """Return the loss on some rows, an estimate of that on all rows.
@@ -296,7 +291,7 @@ class Tilted(BoundLoss):
     def _minorant(self, scores: Array, width: float) -> tuple[float, Array]:
         return self._add(scores, *self.base.at(scores).minorant(width))
 
-    def curvature(self, scores: ArrayLike, count: int | None, width: float = 0.0) -> Pairs:
+    def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
         """Return the curvature of the base loss; the affine function adds none."""
         return self.base.curvature(scores, count, width)
 

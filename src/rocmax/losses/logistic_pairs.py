@@ -416,10 +416,8 @@ class BoundSquaredHinge(BoundWindowPairs):
     def __init__(self, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         super().__init__(y, sample_weight, WindowPairs("squared_hinge", max_fpr=1.0))
 
-    def curvature(self, scores: ArrayLike, count: int | None, width: float = 0.0) -> Pairs:
+    def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
         """Sample pairs in the wrong order or within the margin, whose second derivative is 2."""
-        if count is None:
-            return super().curvature(scores, count, width)
         s = self._checked(scores)
         pos, pieces = s[self.positive], cut(s, self, 0.0, self.n)
         low, high = (np.searchsorted(-pieces.row_score, end - pos, side="left") for end in (-np.inf, 1.0))
