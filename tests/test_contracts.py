@@ -47,7 +47,7 @@ def is_implemented(bound, method):
     return True
 
 
-@pytest.mark.parametrize("method", ["curvature", "hessian_product", "gradient_and_curvature", "split"])
+@pytest.mark.parametrize("method", ["curvature", "gradient_and_curvature", "split"])
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 def test_flags_say_which_methods_a_loss_has(loss, method):
     bound = loss.bind([1, 0, 0])
@@ -57,7 +57,5 @@ def test_flags_say_which_methods_a_loss_has(loss, method):
 @pytest.mark.parametrize("loss", [PairwiseHinge(), PartialAUCTight(0.0, 0.5), WindowPairs("squared_hinge")], ids=repr)
 def test_flags_of_a_loss_plus_an_affine_function(loss):
     tilted = Tilted(loss.bind([1, 0, 0]), [0.1, 0.0, -0.1], 0.0)
-    for method in ("curvature", "hessian_product", "gradient_and_curvature", "split"):
+    for method in ("curvature", "gradient_and_curvature", "split"):
         assert getattr(tilted, f"has_{method}") == is_implemented(tilted, method)
-    # Steps on a part of the rows would need a loss on some rows, which this one does not have.
-    assert not tilted.has_local_curvature

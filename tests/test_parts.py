@@ -34,7 +34,6 @@ PARTS = [
             solvers.ProjectedSubgradient,
             solvers.ProximalBundle,
             solvers.SmoothedNewton,
-            solvers.TruncatedNewton,
         )
     ),
 ]

@@ -29,7 +29,7 @@ from rocmax.losses import PairwiseHinge, PairwiseSquaredHinge, PartialAUCTight
 from rocmax.operators import as_operator
 from rocmax.papers import AsymmetricSVC
 from rocmax.penalties import L1Ball, L2Ball, SquaredL2
-from rocmax.solvers import OCAS, ProjectedSubgradient, ProximalBundle, SmoothedNewton, TruncatedNewton
+from rocmax.solvers import OCAS, ProjectedSubgradient, ProximalBundle, SmoothedNewton
 
 SCALES = [1e-3, 1e-2, 0.1, 1.0, 10.0, 1e3]
 TINY = [1e-90, 1e-30, 1e-8, 1e-5, 0.02]
@@ -50,7 +50,7 @@ def easy():
 PROBLEMS = {
     "hinge": (SmoothedNewton, PairwiseHinge(), lambda X, y, C: oracles_qp.pairwise(X, y, C)),
     "hinge by cuts": (OCAS, PairwiseHinge(), lambda X, y, C: oracles_qp.pairwise(X, y, C)),
-    "squared hinge": (TruncatedNewton, PairwiseSquaredHinge(), lambda X, y, C: oracles_qp.pairwise(X, y, C, power=2)),
+    "squared hinge": (SmoothedNewton, PairwiseSquaredHinge(), lambda X, y, C: oracles_qp.pairwise(X, y, C, power=2)),
     "tight": (SmoothedNewton, PartialAUCTight(0, 0.5), lambda X, y, C: oracles_qp.partial_auc(X, y, C, max_fpr=0.5)),
     "tight inner": (
         SmoothedNewton,

@@ -42,7 +42,6 @@ from rocmax.solvers import (
     ProjectedSubgradient,
     ProximalBundle,
     SmoothedNewton,
-    TruncatedNewton,
 )
 
 
@@ -135,7 +134,7 @@ def test_precision_at_k_within_the_gap():
 
 CHOICES = [
     (PairwiseHinge(), SquaredL2(), SmoothedNewton),
-    (PairwiseSquaredHinge(), SquaredL2(), TruncatedNewton),
+    (PairwiseSquaredHinge(), SquaredL2(), SmoothedNewton),
     (PartialAUCTight(0.1, 0.4), SquaredL2(), SmoothedNewton),
     (PartialAUCHinge(0.0, 0.4), SquaredL2(), SmoothedNewton),
     (PartialAUCHinge(0.1, 0.4), SquaredL2(), CCCP),
@@ -170,12 +169,6 @@ def test_every_loss_finds_a_solver(loss, penalty, solver):
             SquaredL2(),
             OCAS(),
             "OCAS requires a convex loss; got BoundRamp, which is not convex; use LBFGS, or CCCP",
-        ),
-        (
-            PairwiseHinge(),
-            SquaredL2(),
-            TruncatedNewton(),
-            "requires a smooth loss; got BoundConvex, which is not smooth; use Smoothed",
         ),
         (
             GMean(),

@@ -417,7 +417,6 @@ def test_scores_stay_as_they_were(loss, measure):
 
 @every_loss
 def test_flags(loss, measure):
-    assert not loss.bind([1, 0]).smooth
     assert not loss.shift_invariant
     assert FreeShift(loss).shift_invariant
     assert FreeShift(loss).bind([1, 0]).convex

@@ -16,7 +16,6 @@ from helpers.loss_cases import (
     samples,
     value_tolerance,
 )
-from oracles import brute
 from rocmax.losses import (
     PairwiseHinge,
     PairwiseSquaredHinge,
@@ -26,7 +25,6 @@ from rocmax.losses import (
     PartialAUCTight,
 )
 from rocmax.losses.base import Tilted
-from rocmax.losses.ranks import pairs_of_band
 
 WIDTHS = [1e-3, 0.1, 0.5, 1.0, 3.0, 100.0]
 CURVED = {name: case for name, case in CONVEX.items() if case.loss.bind([1, 0]).has_curvature}
@@ -371,49 +369,6 @@ def test_split_parts_have_curvature(low, high):
     assert pairs.weight.any()
 
 
-# Hessian products
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_hessian_product_is_that_of_the_pair_loop(weighted):
-    rng = np.random.default_rng(47)
-    for scale in (0.0, 0.5, 3.0):
-        y, weight, scores = generic_sample(rng, weighted=weighted)
-        scores = scale * scores
-        product = PairwiseSquaredHinge().bind(y, weight).hessian_product(scores)
-        hessian = np.column_stack([product(unit) for unit in np.eye(y.size)])
-        expected = brute.pairwise_squared_hinge_hessian(scores, y, weight)
-        np.testing.assert_allclose(hessian, expected, rtol=1e-10, atol=1e-14)
-        np.testing.assert_allclose(hessian, hessian.T, atol=1e-15)
-        assert np.linalg.eigvalsh(hessian).min() > -1e-12
-
-
-@given(sample=samples())
-@law
-def test_hessian_product_on_ties_and_kinks(sample):
-    y, weight, scores = sample
-    product = PairwiseSquaredHinge().bind(y, weight).hessian_product(scores)
-    hessian = np.column_stack([product(unit) for unit in np.eye(y.size)])
-    np.testing.assert_allclose(hessian, brute.pairwise_squared_hinge_hessian(scores, y, weight), rtol=1e-9, atol=1e-13)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_hessian_product_is_the_slope_of_the_gradient(weighted):
-    rng = np.random.default_rng(53)
-    for _ in range(5):
-        y, weight, scores = generic_sample(rng, 15, 25, weighted)
-        bound = PairwiseSquaredHinge().bind(y, weight)
-        product = bound.hessian_product(scores)
-        step = 1e-6 * rng.standard_normal(y.size)
-        above = bound.value_and_gradient(scores + step)[1]
-        below = bound.value_and_gradient(scores - step)[1]
-        np.testing.assert_allclose((above - below) / 2, product(step), rtol=1e-4, atol=1e-12)
-        # The product belongs to the scores it was made at, and its argument is left alone.
-        kept = step.copy()
-        np.testing.assert_array_equal(product(step), product(kept))
-        np.testing.assert_array_equal(step, kept)
-
-
 def test_the_minorant_of_a_tilted_loss_is_tilted():
     rng = np.random.default_rng(0)
     y, _, scores = generic_sample(rng)
@@ -432,14 +387,6 @@ def test_the_weight_of_the_sampled_pairs_does_not_depend_on_their_number():
     assert total > 0
     for count in (1, 2, 7):
         assert bound.curvature(scores, count).weight.sum() == pytest.approx(total)
-
-
-def test_a_band_of_two_rows_has_pairs_and_one_of_one_row_has_none():
-    scores, weight = np.array([0.0, 1.0, 5.0]), np.array([1.0, 3.0, 1.0])
-    assert pairs_of_band(scores, np.array([1]), weight, 2.0)[0].size == 0
-    first, second, share = pairs_of_band(scores, np.array([0, 1]), weight, 2.0)
-    assert set(first) | set(second) == {0, 1}
-    np.testing.assert_allclose(np.sort(share), [1.0, 3.0])
 
 
 def test_pairs_at_a_jump_of_the_rank_reach_each_negative_that_it_passes():

@@ -197,19 +197,6 @@ def pairwise_squared_hinge(scores, y, weight=None):
     return _over_window(Sample(scores, y, weight), _squared_hinge)
 
 
-def pairwise_squared_hinge_hessian(scores, y, weight=None):
-    """Dense generalized Hessian: ``2 v_i v_j / (m n) (e_i - e_j)(e_i - e_j)'`` for each active pair."""
-    sample = Sample(scores, y, weight)
-    hessian = np.zeros((len(sample.scores), len(sample.scores)))
-    for i, s, v in sample.positives:
-        for j, z, u in sample.negatives:
-            if 1 - (s - z) > 0:
-                difference = np.zeros(len(sample.scores))
-                difference[i], difference[j] = 1.0, -1.0
-                hessian += 2 * v * u * np.outer(difference, difference)
-    return hessian / float(sample.m * sample.n)
-
-
 def partial_auc_hinge(scores, y, weight=None, min_fpr=0.0, max_fpr=0.1, min_tpr=0.0):
     """The pairwise hinge on the pairs in the window (000 Eq. 9)."""
     return _over_window(Sample(scores, y, weight, min_fpr, max_fpr, min_tpr), _hinge(1.0))

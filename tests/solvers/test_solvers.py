@@ -25,7 +25,7 @@ from rocmax.losses import (
 )
 from rocmax.operators import as_operator
 from rocmax.penalties import SquaredL2
-from rocmax.solvers import CCCP, LBFGS, OCAS, Progress, Result, SmoothedNewton, TruncatedNewton
+from rocmax.solvers import CCCP, LBFGS, OCAS, Progress, Result, SmoothedNewton
 
 
 def g_mean_at_best_shift(scores, y, weight=None):
@@ -51,7 +51,7 @@ CERTIFIED_RUNS = [
     pytest.param(SmoothedNewton, tight(0, 0.3), id="SmoothedNewton-tight"),
     pytest.param(SmoothedNewton, tight(0.2, 0.5), id="SmoothedNewton-tight-inner"),
     pytest.param(SmoothedNewton, structural(0.1, 0.4), id="SmoothedNewton-structural"),
-    pytest.param(TruncatedNewton, SQUARED_HINGE, id="TruncatedNewton"),
+    pytest.param(SmoothedNewton, SQUARED_HINGE, id="SmoothedNewton, squared hinge"),
     pytest.param(OCAS, HINGE, id="OCAS-hinge"),
     pytest.param(OCAS, tight(0.2, 0.5), id="OCAS-tight-inner"),
     pytest.param(OCAS, G_MEAN, id="OCAS-g-mean"),
@@ -72,7 +72,7 @@ every_run = pytest.mark.parametrize(("solver", "case"), CERTIFIED_RUNS + OTHER_R
 every_certified_run = pytest.mark.parametrize(("solver", "case"), CERTIFIED_RUNS)
 
 
-CERTIFIED = (SmoothedNewton, TruncatedNewton, OCAS)
+CERTIFIED = (SmoothedNewton, OCAS)
 
 
 # Result and trace
@@ -283,14 +283,6 @@ def test_a_start_at_the_optimum_needs_few_iterations(case):
     assert warm.objective <= best.objective * (1 + 1e-12)
 
 
-def test_truncated_newton_stays_at_the_optimum():
-    X, y, _ = sample(7, n=400)
-    best = solve(TruncatedNewton(tol=1e-10), SQUARED_HINGE, X, y, 100.0)
-    warm = solve(TruncatedNewton(tol=1e-9), SQUARED_HINGE, X, y, 100.0, w0=best.w)
-    assert warm.n_iter == 1
-    np.testing.assert_array_equal(warm.w, best.w)
-
-
 # No side effects
 
 
@@ -347,13 +339,6 @@ def test_solvers_with_a_certificate_refuse_a_loss_that_is_not_convex(solver, cas
     X, y, _ = sample(0)
     with pytest.raises(ValueError, match=f"{solver.__name__} requires a convex loss.*use LBFGS, or CCCP"):
         solve(solver(), case, X, y, 1.0)
-
-
-@pytest.mark.parametrize("case", [HINGE, tight(0, 0.3), structural(0.1, 0.4)], ids=lambda case: case.name)
-def test_truncated_newton_refuses_a_loss_that_is_not_smooth(case):
-    X, y, _ = sample(0)
-    with pytest.raises(ValueError, match=r"TruncatedNewton requires a smooth loss.*use SmoothedNewton"):
-        solve(TruncatedNewton(), case, X, y, 1.0)
 
 
 @pytest.mark.parametrize("w0", [None, np.zeros(4)])

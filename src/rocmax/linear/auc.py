@@ -19,7 +19,7 @@ from rocmax.linear.sharded import FitFilesMixin
 from rocmax.losses import PairwiseSquaredHinge
 from rocmax.measures import Measure, ROCAUCMeasure
 from rocmax.penalties import SquaredL2
-from rocmax.solvers import Callback, Result, TruncatedNewton
+from rocmax.solvers import Callback, Result
 
 
 class AUCClassifier(FitFilesMixin, MeasureMixin, LinearScoreClassifier):
@@ -120,10 +120,7 @@ class AUCClassifier(FitFilesMixin, MeasureMixin, LinearScoreClassifier):
         loss = self._make_measure().convex_loss() if self.loss == "hinge" else PairwiseSquaredHinge()
         if self.constraint is not None:
             return self._fit_constrained(loss, data, w0, callback)
-        if self.loss == "hinge":
-            solver = penalized_solver(self.solver, self.tol, self.max_iter)
-        else:
-            solver = TruncatedNewton(self.tol, self.max_iter)
+        solver = penalized_solver(self.solver, self.tol, self.max_iter)
         return solve_linear(solver, loss, data, SquaredL2(self.C), w0, callback)
 
     def _make_measure(self) -> Measure:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, cast
 
@@ -85,7 +84,7 @@ class Evaluation:
         """Return the product of the gradient of the minorant with a vector of scores."""
         return float(self.minorant(width)[1] @ direction)
 
-    def curvature(self, count: int | None, width: float) -> Pairs:
+    def curvature(self, count: int, width: float) -> Pairs:
         """Return pairs that sample the Hessian; see :meth:`BoundLoss.curvature`."""
         return self.loss.curvature(self.scores, count, width)
 
@@ -124,27 +123,20 @@ class BoundLoss(ABC):
         Total weight of the positives and of the negatives.
     convex : bool
         Whether the loss is convex in the scores, so that a solver can certify the optimum.
-    smooth : bool
-        Whether the loss is continuously differentiable.
     exact : bool
         Whether the value is that of the loss and not a lower bound.
     has_kinks : bool
         Whether :meth:`Evaluation.minorant` with ``width > 0`` differs from the subgradient.
-    has_curvature, has_hessian_product, has_gradient_and_curvature : bool
+    has_curvature, has_gradient_and_curvature : bool
         Whether the loss implements the method.
-    has_local_curvature : bool
-        Whether :meth:`curvature` accepts ``count=None``, and :meth:`restrict` copies of rows.
     has_split : bool
         Whether a loss that is not convex implements :meth:`split`.
     """
 
     convex: bool = True
-    smooth: bool = False
     exact: bool = True
     has_kinks: bool = False
     has_curvature: bool = False
-    has_local_curvature: bool = False
-    has_hessian_product: bool = False
     has_gradient_and_curvature: bool = False
     has_split: bool = False
 
@@ -188,14 +180,12 @@ class BoundLoss(ABC):
         """Return bounds of this loss from histograms of the scores; None if the loss does not support them."""
         return None
 
-    def curvature(self, scores: ArrayLike, count: int | None, width: float = 0.0) -> Pairs:
+    def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
         """Return about ``count`` weighted pairs that sample the Hessian of the loss near ``scores``.
 
-        ``width`` is that of :meth:`Evaluation.minorant`. The sample is deterministic. With ``count=None``, it has pairs
-        of every row close to a kink, so that it represents rows of small weight that differ from all others.
+        ``width`` is that of :meth:`Evaluation.minorant`. The sample is deterministic.
         """
-        lack = "curvature" if count is not None else "curvature at every row close to a kink; pass a count of pairs"
-        raise TypeError(f"{type(self).__name__} does not implement {lack}")
+        raise TypeError(f"{type(self).__name__} does not implement curvature")
 
     def restrict(self, rows: Index, copies: Array) -> BoundLoss:
         """Return the loss on some rows, an estimate of that on all rows.
@@ -204,10 +194,6 @@ class BoundLoss(ABC):
         matter.
         """
         raise TypeError(f"{type(self).__name__} does not implement a loss on some rows")
-
-    def hessian_product(self, scores: ArrayLike) -> Callable[[Array], Array]:
-        """Return ``v -> H v`` for the (generalized) Hessian of a smooth loss in the scores."""
-        raise TypeError(f"{type(self).__name__} does not implement Hessian products")
 
     def gradient_and_curvature(self, scores: ArrayLike) -> tuple[Array, Array]:
         """Return the gradient and a diagonal curvature, one positive number per row of non-zero weight.
@@ -286,7 +272,7 @@ class Tilted(BoundLoss):
     def __init__(self, base: BoundLoss, tilt: Array, constant: float) -> None:
         self.base, self._tilt, self._constant = base, tilt, constant
         self._share_sample(base)
-        self.convex, self.smooth, self.has_kinks = base.convex, base.smooth, base.has_kinks
+        self.convex, self.has_kinks = base.convex, base.has_kinks
         self.has_curvature, self.has_gradient_and_curvature = base.has_curvature, base.has_gradient_and_curvature
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
@@ -296,7 +282,7 @@ class Tilted(BoundLoss):
     def _minorant(self, scores: Array, width: float) -> tuple[float, Array]:
         return self._add(scores, *self.base.at(scores).minorant(width))
 
-    def curvature(self, scores: ArrayLike, count: int | None, width: float = 0.0) -> Pairs:
+    def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
         """Return the curvature of the base loss; the affine function adds none."""
         return self.base.curvature(scores, count, width)
 

@@ -396,7 +396,7 @@ class BoundBinned(BoundLoss):
         self.base, self.bind, self.n_bins = base, bind, n_bins
         self.reach = self.n if reach is None else reach
         self.has_kinks = base.has_kinks
-        self.has_curvature, self.has_local_curvature = base.has_curvature, base.has_local_curvature
+        self.has_curvature = base.has_curvature
         # A view of one number, see BoundLoss, has stride 0.
         self.row_weight = None if base.weight.strides == (0,) else base.weight
         seen = self.row_weight is None or bool((self.row_weight > 0).all())
@@ -420,7 +420,7 @@ class BoundBinned(BoundLoss):
         """Return an upper bound of the exact loss."""
         return self.at(scores).upper
 
-    def curvature(self, scores: ArrayLike, count: int | None, width: float = 0.0) -> Pairs:
+    def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
         """Sample the Hessian of the exact loss."""
         return self.base.curvature(scores, count, width)
 

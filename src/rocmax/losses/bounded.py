@@ -30,7 +30,7 @@ class Anchored(BoundLoss):
     def __init__(self, base: BoundLoss, anchor: Array, strength: float) -> None:
         self._base, self.strength = base, strength
         self._share_sample(base)
-        self.convex, self.smooth = False, base.smooth
+        self.convex = False
         # One number if all weights are equal, see BoundLoss.
         equal = base.weight.strides == (0,)
         self._share: Any = 1.0 / base.weight.size if equal else base.weight / base.weight.sum()

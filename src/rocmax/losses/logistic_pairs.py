@@ -14,7 +14,6 @@ convolutions over the grid. The cost is O(N + G log G) for ``G`` cells. The rema
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from math import comb, factorial
@@ -384,7 +383,7 @@ class PairwiseSquaredHinge(Loss):
 
     .. math:: \frac{1}{mn} \sum_{i,j} \bigl(1 - (s_i - z_j)\bigr)_+^2
 
-    The value, the gradient and Hessian products are computed by sorting and prefix sums in O(N log N).
+    Value and gradient are computed by sorting and prefix sums in O(N log N).
 
     References
     ----------
@@ -409,17 +408,13 @@ class PairwiseSquaredHinge(Loss):
 class BoundSquaredHinge(BoundWindowPairs):
     """:class:`PairwiseSquaredHinge` bound to labels: the squared hinge on a window that is the whole curve."""
 
-    smooth = True
-    has_hessian_product = True
     has_curvature = True
 
     def __init__(self, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         super().__init__(y, sample_weight, WindowPairs("squared_hinge", max_fpr=1.0))
 
-    def curvature(self, scores: ArrayLike, count: int | None, width: float = 0.0) -> Pairs:
+    def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
         """Sample pairs in the wrong order or within the margin, whose second derivative is 2."""
-        if count is None:
-            return super().curvature(scores, count, width)
         s = self._checked(scores)
         pos, pieces = s[self.positive], cut(s, self, 0.0, self.n)
         low, high = (np.searchsorted(-pieces.row_score, end - pos, side="left") for end in (-np.inf, 1.0))
@@ -427,25 +422,3 @@ class BoundSquaredHinge(BoundWindowPairs):
         i, j, mass = sample_bands(self.positive_weight, low, high, inside, count)
         weight = 2.0 * (mass / (self.norm * max(i.size, 1)))
         return Pairs(self.positive[i], pieces.rows[j], np.full(i.size, weight))
-
-    def hessian_product(self, scores: ArrayLike) -> Callable[[Array], Array]:
-        """Return ``v -> H v`` for the generalized Hessian in the scores; pairs at the kink are excluded."""
-        s = self._checked(scores)
-        pos = s[self.positive]
-        pieces = cut(s, self, 0.0, self.n)
-        active = pieces.count_above(pos - 1.0)
-        row_active = pieces.row_index(active)
-        rows = pieces.rows
-        weight, norm = self.positive_weight, self.m * self.n
-        zeroth = prefix(pieces.row_weight)[row_active]
-        reached = charged(row_active, weight, rows.size)
-
-        def product(vector: Array) -> Array:
-            v_pos, v_neg = vector[self.positive], vector[rows]
-            first = prefix(pieces.row_weight * v_neg)[row_active]
-            pos_part = 2 * weight * (v_pos * zeroth - first) / norm
-            reached_v = charged(row_active, weight * v_pos, rows.size)
-            neg_part = 2 * pieces.row_weight * (v_neg * reached - reached_v) / norm
-            return scatter(self.n_samples, self.positive, pos_part, rows, neg_part)
-
-        return product

@@ -24,8 +24,6 @@ from rocmax.losses.ranks import (
     cut,
     descending,
     no_pairs,
-    pairs_near_kink,
-    pairs_of_band,
     prefix,
     sample_bands,
     systematic,
@@ -79,7 +77,7 @@ class WindowEvaluation(Evaluation):
             self._values[width] = self.loss.charges(self.scores, width, self._pieces(width))[0]
         return self._values[width]
 
-    def curvature(self, count: int | None, width: float) -> Pairs:
+    def curvature(self, count: int, width: float) -> Pairs:
         """Return pairs that sample the Hessian; see :meth:`BoundConvex.curvature`."""
         return self.loss.pairs(self.scores, count, width, self._pieces(width))
 
@@ -175,7 +173,6 @@ class BoundConvex(WindowBound):
         super().__init__(y, sample_weight, min_fpr, max_fpr, min_tpr)
         self.min_fpr, self.max_fpr, self.min_tpr, self.beyond = min_fpr, max_fpr, min_tpr, beyond
         self.has_kinks = self.a > 0 or self.b < self.n or self.lowest.is_part
-        self.has_local_curvature = self.a == 0 and not beyond
 
     def value_and_gradient(self, scores: ArrayLike) -> tuple[float, Array]:
         """Return value and subgradient, by searches in the sorted window and prefix sums."""
@@ -223,8 +220,8 @@ class BoundConvex(WindowBound):
         rows = (pos - margin >= pieces.score[pieces.stop - 1]).nonzero()[0]
         return rows[pos[rows].argsort()], limit
 
-    def curvature(self, scores: ArrayLike, count: int | None, width: float = 0.0) -> Pairs:
-        """Sample pairs at each of the kinks of the loss; without ``count``, for a window that starts at 0.
+    def curvature(self, scores: ArrayLike, count: int, width: float = 0.0) -> Pairs:
+        """Sample pairs at each of the kinks of the loss.
 
         The hinge has a kink at ``s_i - z_j = 1``; its curvature is the density of pairs there times their outer
         products. The selection of negatives has a kink where ``z`` equals the score of rank ``b``; its curvature is the
@@ -236,14 +233,8 @@ class BoundConvex(WindowBound):
         s = self._checked(scores)
         return self.pairs(s, count, width, self.cut(s, width))
 
-    def pairs(self, s: Array, count: int | None, width: float, pieces: Pieces) -> Pairs:
+    def pairs(self, s: Array, count: int, width: float, pieces: Pieces) -> Pairs:
         """Return the pairs of :meth:`curvature`."""
-        if count is None and not self.has_local_curvature:
-            return super().curvature(s, count, width)
-        parts = self._local_pairs(s, width, pieces) if count is None else self._sampled(s, count, width, pieces)
-        return Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-
-    def _sampled(self, s: Array, count: int, width: float, pieces: Pieces) -> list[Pairs]:
         half = bandwidth(s[self.positive], s[self.is_negative])
         near = self._ascending(s, self.lowest.select(s, width))
         pos = s[near.rows]
@@ -269,28 +260,7 @@ class BoundConvex(WindowBound):
             parts += self._selection_pairs(s, self.positive, end, slope, bands, part)
         if pieces.start:
             parts.append(self._jump_pairs(near, pieces, late, early, share, max(half, width), part))
-        return parts
-
-    def _local_pairs(self, s: Array, width: float, pieces: Pieces) -> list[Pairs]:
-        """Return pairs for every row within half a width of a kink."""
-        near = self._ascending(s, self.lowest.select(s, width))
-        pos = s[near.rows]
-        inside = pieces.window_row_weights()
-        parts = pairs_near_kink(near, pos - 1.0, Selected(pieces.rows, inside, 0.0), pieces.row_score, width / 2)
-        parts = [part._replace(weight=part.weight / self.norm) for part in parts]
-        if self.b < self.n:
-            end = float(pieces.score[pieces.stop - 1]) + width / 2
-            parts.append(self._band(s, self.negative, end, self._slope_at_end(near, pos, end), width / 2))
-        if self.lowest.is_part:
-            end = float(pos[-1]) - width / 2
-            slope = float(inside[pieces.row_score > end - 1.0].sum())
-            parts.append(self._band(s, self.positive, end, slope, width / 2))
-        return parts
-
-    def _band(self, s: Array, rows: Index, end: float, slope: float, half: float) -> Pairs:
-        """Return pairs of every row of one class in the band around the end of its selection."""
-        inside = rows[np.abs(s[rows] - end) <= _edge(half, end)]
-        return pairs_of_band(s, inside, self.weight, slope / (2 * half * self.norm))
+        return Pairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def restrict(self, rows: Index, copies: Array) -> BoundLoss:
         """Return the loss on some rows."""

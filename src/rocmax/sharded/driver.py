@@ -414,7 +414,7 @@ class ShardedLoss(BoundLoss):
         # On two weighted rows, the loss has the properties that it has on all rows.
         self._small = bind([False, True], [space.n, space.m])
         self.exact = False
-        self.convex, self.smooth, self.has_kinks = self._small.convex, self._small.smooth, self._small.has_kinks
+        self.convex, self.has_kinks = self._small.convex, self._small.has_kinks
         self.has_curvature, self.has_split = self._small.has_curvature, self._small.has_split
         self._last: tuple[tuple[tuple[int, float], ...], Bins, dict[int, Array]] | None = None
 
@@ -448,7 +448,7 @@ class ShardedLoss(BoundLoss):
 
         return part(0), part(1)
 
-    def curvature(self, scores: Any, count: int | None, width: float = 0.0) -> Pairs:
+    def curvature(self, scores: Any, count: int, width: float = 0.0) -> Pairs:
         """Sample pairs that estimate the Hessian, from a random sample of rows."""
         bins, _ = self.bins_at(scores)
         answers = self.space.ask(list(scores.terms), Shard.sample, scores.requested, *self._rates(bins))

@@ -12,7 +12,6 @@ from rocmax.solvers.first_order import LBFGS, ProjectedSubgradient
 from rocmax.solvers.proximal_bundle import ProximalBundle
 from rocmax.solvers.smoothed_newton import SmoothedNewton
 from rocmax.solvers.stochastic import MiniBatchSteps
-from rocmax.solvers.truncated_newton import TruncatedNewton
 
 __all__ = [
     "CCCP",
@@ -28,7 +27,6 @@ __all__ = [
     "Result",
     "SmoothedNewton",
     "Solver",
-    "TruncatedNewton",
     "choose_solver",
 ]
 

@@ -119,9 +119,7 @@ def require(
     penalties: tuple[type, ...],
     *,
     convex: bool = False,
-    smooth: bool = False,
     curvature: bool = False,
-    hessian_product: bool = False,
     split: bool = False,
 ) -> None:
     """Raise ValueError if a solver does not support a loss or a penalty; the message names an alternative."""
@@ -136,12 +134,8 @@ def require(
         problem = (
             f"a convex loss; got {name}, which is not convex; use {other}{', with SquaredL2' if constraint else ''}"
         )
-    elif smooth and not loss.smooth:
-        problem = f"a smooth loss; got {name}, which is not smooth; use SmoothedNewton"
     elif curvature and not loss.has_curvature:
         problem = f"a loss with curvature; got {name}, which does not implement it; use OCAS"
-    elif hessian_product and not loss.has_hessian_product:
-        problem = f"a loss with Hessian products; got {name}, which does not implement them; use SmoothedNewton or OCAS"
     elif split and not loss.has_split:
         problem = f"a difference of convex losses; got {name}, which is not available as one; use LBFGS"
     if problem is not None:

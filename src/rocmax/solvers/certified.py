@@ -12,7 +12,6 @@ from rocmax._support import Array, Index, Parameters
 from rocmax.losses.base import BoundLoss, Evaluation, Pairs
 from rocmax.operators import CountingOperator, Operator, product_rounding, zero_scores
 from rocmax.penalties import SquaredL2
-from rocmax.solvers.acceleration import PartSteps, SmoothedPoint
 from rocmax.solvers.base import (
     Callback,
     Cuts,
@@ -84,8 +83,8 @@ def thinned(here: Evaluation, size: int) -> tuple[Index, BoundLoss] | None:
     return None if found is None else (found[0], here.loss.restrict(*found))
 
 
-# Called with the number of iterations, the number of slow iterations in a row, and the relative gap.
-Step = Callable[[int, int, float], None]
+# Called with the number of iterations and the number of slow iterations in a row.
+Step = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -201,7 +200,7 @@ class CertifiedRun:
                 return replace(result, cuts=self._cuts()) if self.returns_cuts else result
             if gap <= RULES.near * tol * self.unit:
                 self._refine(tol)
-            step(len(trace), slow, gap / (self.unit or 1.0))
+            step(len(trace), slow)
 
     def _has_converged(self, tol: float) -> bool:
         rounding = self.origin.rounding(self.gain, self.C) if self.best.w.any() else 0.0
@@ -300,42 +299,6 @@ class CertifiedRun:
         else:
             self.width = max(self.width, RULES.soft * spread(self.at.scores))
 
-    def part_step(self, parts: PartSteps) -> bool:
-        """Take a step to the solution on a part of the rows; return False, and take none, if the objective rises."""
-        if not parts.have_begun:
-            self._begin_parts(parts)
-        gap = self.best.objective + self.gain
-        if parts.are_solved(self.at.w + self.C * self.gradient, self.unit):
-            self.width *= parts.update_offsets(self.loss, self.coefficients, self.unit)
-            self._take_cut_of(parts)
-            self.cut()
-        here = SmoothedPoint(self.at.w, self.at.scores, self.coefficients, self.gradient, self.width)
-        step = parts.step(self.operator, self.loss, here, gap, self.unit)
-        along = self.operator.matvec(step)
-        slope = float(self.at.w @ step + self.C * (self.coefficients @ along))
-        if not slope < 0:
-            parts.end()
-            return False
-        t = self._search(step, along, slope, self.width, start=parts.shifted(self.at.scores, self.width))
-        self.here = self.loss.at(self.at.scores + t * along)
-        self._move(step, t)
-        self._take_cut_of(parts)
-        return True
-
-    def _begin_parts(self, parts: PartSteps) -> None:
-        """Choose offsets of the scores and the first width at the best point."""
-        parts.begin(self.operator.operator)
-        self.operator.passes += 1
-        self.at, self.here = self.best, self.loss.at(self.best.scores)
-        width = max(self.width, 1e-3 * spread(self.at.scores))
-        self.width = parts.first_width(self.here, self.at.scores, width, self.base + self.best.objective)
-        self._take_cut_of(parts)
-        self.cut()
-
-    def _take_cut_of(self, parts: PartSteps) -> None:
-        value, self.coefficients = parts.cut(self.loss, self.here, self.at.scores, self.width)
-        self.rise = value - self.origin.value
-
     def cutting_plane_step(self) -> None:
         """Take a step from the best point towards the minimizer of the cuts; the next cut is slightly beyond it."""
         self._left = self.at, self.here, self.gradient, self.coefficients
@@ -372,10 +335,9 @@ class CertifiedRun:
         *,
         largest: float = np.inf,
         max_evals: int = 12,
-        start: Array | None = None,
     ) -> float:
-        """Return a step size at which the slope is close to zero, from the current scores or from ``start``."""
-        scores = self.at.scores if start is None else start
+        """Return a step size at which the slope is close to zero."""
+        scores = self.at.scores
         linear, quadratic = float(self.at.w @ step), float(step @ step)
 
         def slope_at(t: float) -> float:

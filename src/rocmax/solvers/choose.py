@@ -10,7 +10,6 @@ from rocmax.solvers.certified import OCAS
 from rocmax.solvers.first_order import LBFGS
 from rocmax.solvers.proximal_bundle import ProximalBundle
 from rocmax.solvers.smoothed_newton import SmoothedNewton
-from rocmax.solvers.truncated_newton import TruncatedNewton
 
 
 def choose_solver(
@@ -19,9 +18,8 @@ def choose_solver(
     """Return a solver that supports a loss and a penalty.
 
     A norm constraint is handled by :class:`ProximalBundle`. With :class:`~rocmax.penalties.SquaredL2`, the solver is
-    :class:`TruncatedNewton` for a smooth convex loss with Hessian products, :class:`SmoothedNewton` for a convex loss
-    with curvature, :class:`OCAS` for any other convex loss, :class:`CCCP` for a difference of convex losses, and
-    :class:`LBFGS` for any other loss.
+    :class:`SmoothedNewton` for a convex loss with curvature, :class:`OCAS` for any other convex loss, :class:`CCCP` for
+    a difference of convex losses, and :class:`LBFGS` for any other loss.
 
     Parameters
     ----------
@@ -54,6 +52,4 @@ def choose_solver(
         return ProximalBundle(tol, max_iter)
     if not loss.convex:
         return CCCP(tol, max_iter, max_iter) if loss.has_split else LBFGS(tol, max_iter)
-    if loss.smooth and loss.has_hessian_product:
-        return TruncatedNewton(tol, max_iter)
     return SmoothedNewton(tol, max_iter) if loss.has_curvature else OCAS(tol, max_iter)

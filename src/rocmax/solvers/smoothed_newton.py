@@ -11,7 +11,6 @@ from rocmax._support import Array, Parameters
 from rocmax.losses.base import BoundLoss
 from rocmax.operators import CountingOperator, Operator, as_operator
 from rocmax.penalties import SquaredL2
-from rocmax.solvers.acceleration import PartSteps
 from rocmax.solvers.base import Callback, Cuts, Result, require
 from rocmax.solvers.certified import RULES, CertifiedRun, thinned
 
@@ -30,10 +29,6 @@ class SmoothedNewton(Parameters):
     From 50,000 rows on (15,000 for the full AUC), a loss that supports it is computed from bins, see
     :class:`~rocmax.losses.Binned`, and without ``w0`` the run starts from an approximate solution on a tenth of the
     rows, whose passes are not counted. The gap remains a bound for the exact problem.
-
-    If the gap is still large after a few iterations on 30,000 rows or more, because many rows lie close to the kinks of
-    the loss, as with ``min_tpr > 0`` and rare features, steps are taken towards the solution on a part of the rows that
-    is drawn for its influence on these kinks. Computations on the part are not counted as passes.
 
     Parameters
     ----------
@@ -85,11 +80,7 @@ class SmoothedNewton(Parameters):
         if self.cuts is not None or width is not None:
             run.settle(0.3 * self.tol if width is None else RULES.settled, width or 0.0)
 
-        parts = PartSteps(run.operator, loss, C, self.tol)
-
-        def step(n_iter: int, slow: int, gap: float) -> None:
-            if parts.wanted(n_iter, slow, gap, run.best.w) and run.part_step(parts):
-                return
+        def step(n_iter: int, slow: int) -> None:
             if slow >= RULES.slow and n_iter % 2:
                 run.cutting_plane_step()
             else:
