@@ -16,6 +16,7 @@ from rocmax.base import MeasureMixin
 from rocmax.linear.base import (
     CUTTING_PLANE_REMEDY,
     LinearScoreClassifier,
+    RowsInMemory,
     check_constraint_parameters,
     check_solver_parameters,
     full_auc,
@@ -24,7 +25,7 @@ from rocmax.linear.base import (
     solve_linear,
 )
 from rocmax.linear.refine import RULES, Start, WindowRefinement, weighted_spread
-from rocmax.linear.sharded import FitFilesMixin, ShardedRefinement, ShardedSet
+from rocmax.linear.sharded import FitFilesMixin
 from rocmax.losses import Loss, PairwiseHinge, PartialAUCHinge, PartialAUCRamp, PartialAUCStructural
 from rocmax.measures import Measure, PartialAUCMeasure
 from rocmax.operators import as_operator
@@ -58,10 +59,8 @@ class WindowProblem:
     def minimize(self, data: Any, w0: Array | None = None, callback: Callback | None = None) -> Result:
         """Minimize the penalized loss, from ``w0`` if it is better than the usual start."""
         if self.loss == "auto":
-            kind: Any = WindowRefinement if isinstance(data, TrainingSet) else ShardedRefinement
-            refinement = kind(data, self.window, self.tol, self.max_iter)
-            result: Result = refinement.run(refinement.logistic_start(), self.C, w0, callback)
-            return result
+            refinement = WindowRefinement(data.standardized(), self.window, self.tol, self.max_iter)
+            return refinement.run(refinement.logistic_start(), self.C, w0, callback)
         solver, penalty = penalized_solver(self.solver, self.tol, self.max_iter), SquaredL2(self.C)
         if self.loss in ("tight", "structural") or (self.solver == "cutting_plane" and self.window[0] == 0):
             return solve_linear(solver, self.convex_loss, data, penalty, w0, callback)
@@ -104,11 +103,9 @@ class WindowProblem:
         return replace(result, w=start, objective=objective, trace=trace)
 
     def on_rows(self, data: Any, w: Array) -> float:
-        """Return the partial AUC of weights on rows in memory or in shards."""
-        scores: Any = as_operator(data.X).matvec(w)
-        if isinstance(data, ShardedSet):
-            return data.score(self.measure, scores)
-        return self.measure.score(data.positive, scores, sample_weight=data.weight, pos_label=True)
+        """Return the partial AUC of weights on rows."""
+        area: float = data.score(self.measure, as_operator(data.X).matvec(w))
+        return area
 
     def remedy(self, constrained: bool = False) -> str:
         """Return the part of a warning that explains zero weights."""
@@ -312,7 +309,7 @@ _LOGISTIC_CS, _TIGHT_CS, _HINGE_CS, _TRIAL = (0.01, 0.1, 1.0, 10.0), (0.01, 1.0,
 class Fold:
     """One split: fit on the training rows, score on the held-out rows."""
 
-    data: TrainingSet
+    data: RowsInMemory
     train: Index
     test: Index
     problem: WindowProblem
@@ -353,9 +350,11 @@ class Fold:
         return replace(self, train=rows, test=rows)
 
     def _refinement(self) -> WindowRefinement:
-        return WindowRefinement(self._part(), self.problem.window, self.problem.tol, self.problem.max_iter)
+        return WindowRefinement(
+            self._part().standardized(), self.problem.window, self.problem.tol, self.problem.max_iter
+        )
 
-    def _part(self) -> TrainingSet:
+    def _part(self) -> RowsInMemory:
         weight = self.data.weight
         return self.data._replace(
             X=self.data.X[self.train],
@@ -540,7 +539,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         self
         """
         self._check_parameters()
-        data = check_training_set(self, X, y, sample_weight, self.pos_label)
+        data = RowsInMemory(*check_training_set(self, X, y, sample_weight, self.pos_label))
         self._fit_to(with_groups(data, groups))
         return self
 
@@ -554,7 +553,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         for value in self.Cs:
             check_number("each of Cs", value, above=0.0)
 
-    def _fit_to(self, data: TrainingSet) -> None:
+    def _fit_to(self, data: Any) -> None:
         """Fit the models of the folds, and keep the mean of the best ones."""
         folds = [Fold(data, *split, self._problem()) for split in self._splits(data)]
         Cs = np.unique(np.asarray(self.Cs, dtype=np.float64))

@@ -21,7 +21,7 @@ from rocmax._validation import (
     positive_index,
     towards,
 )
-from rocmax.linear.base import CONSTRAINTS, make_constraint
+from rocmax.linear.base import CONSTRAINTS, RowsInMemory, make_constraint
 from rocmax.linear.partial_auc import PartialAUCClassifier, WindowProblem
 from rocmax.losses import PartialAUCTight
 from rocmax.measures import PartialAUCMeasure
@@ -182,7 +182,7 @@ def partial_auc_path(
         pos_label=pos_label,
     )
     model._check_parameters()
-    data = check_training_set(model, X, y, sample_weight, pos_label)
+    data = RowsInMemory(*check_training_set(model, X, y, sample_weight, pos_label))
     grid = _default_radii(model, constraint, data, n_radii) if radii is None else _check_radii(radii)
     return _walk(model, constraint, data, grid)
 

@@ -12,7 +12,7 @@ minima and overfits. Therefore it is minimized from a good starting point, with 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -25,13 +25,14 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from rocmax._rounding import window_end
 from rocmax._support import Array, Bools
 from rocmax._validation import TrainingSet
-from rocmax.losses import Loss, PairwiseHinge, PartialAUCHinge
+from rocmax.losses import BoundLoss, Loss, PairwiseHinge, PartialAUCHinge
 from rocmax.losses.bounded import Anchored
 from rocmax.losses.ranks import blocks
-from rocmax.measures import Measure, PartialAUCMeasure
+from rocmax.measures import PartialAUCMeasure
 from rocmax.operators import FAR, StandardizedOperator, column_scale
 from rocmax.penalties import SquaredL2, Unpenalized
 from rocmax.solvers import CCCP, LBFGS, Callback, CuttingPlane, Progress, Result, SmoothedNewton
+from rocmax.solvers.base import Solver
 
 
 @dataclass(frozen=True)
@@ -256,14 +257,17 @@ class LogisticProblem:
         return np.append(self._operator.rmatvec(coefficients), coefficients.sum()) + self.ridge * v
 
 
-def fit_logistic(problem: LogisticProblem, tol: float, max_iter: int, near: Array | None = None) -> Array:
+def fit_logistic(
+    problem: Any, tol: float, max_iter: int, near: Array | None = None, save: Callable[[Array], None] | None = None
+) -> Array:
     """Minimize by Newton's method, or by L-BFGS without a Hessian, until no entry of the gradient exceeds ``tol``.
 
-    A last Newton step follows. The fit begins at ``near``, the solution with another weight of the loss.
+    A last Newton step follows. The fit begins at ``near``, the solution with another weight of the loss. ``save`` gets
+    the weights of each iteration of L-BFGS.
     """
     v = np.zeros(problem.ridge.size) if near is None else near
     if not problem.has_hessian:
-        return _quasi_newton(problem, tol, max_iter, v, None)
+        return _quasi_newton(problem, tol, max_iter, v, None, save)
     gradient, n_poor, least, n_stalled = problem.gradient(v), 0, np.inf, 0
     for _ in range(max_iter):
         largest = float(np.abs(gradient).max())
@@ -284,7 +288,9 @@ def fit_logistic(problem: LogisticProblem, tol: float, max_iter: int, near: Arra
     return v
 
 
-def _quasi_newton(problem: LogisticProblem, tol: float, max_iter: int, v: Array, factor: Array | None) -> Array:
+def _quasi_newton(
+    problem: Any, tol: float, max_iter: int, v: Array, factor: Array | None, save: Callable[[Array], None] | None = None
+) -> Array:
     """Minimize by L-BFGS, with the upper Cholesky factor of an approximate Hessian as preconditioner."""
 
     def weights(u: Array) -> Array:
@@ -296,7 +302,9 @@ def _quasi_newton(problem: LogisticProblem, tol: float, max_iter: int, v: Array,
 
     options = {"maxiter": max_iter, "maxls": 50, "gtol": tol, "ftol": 64 * np.finfo(np.float64).eps}
     start = v if factor is None else factor @ v
-    return np.asarray(weights(minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x))
+    note = None if save is None else lambda u: save(weights(u.copy()))
+    run = minimize(objective, start, jac=True, method="L-BFGS-B", options=options, callback=note)
+    return np.asarray(weights(run.x))
 
 
 def _searched(problem: LogisticProblem, v: Array, gradient: Array, step: Array) -> tuple[Array, Array, float]:
@@ -342,60 +350,104 @@ class Start(NamedTuple):
     """Starting point on standardized features: weights, and scores with unit standard deviation."""
 
     w: Array
-    scores: Array
+    scores: Any
+
+
+class StandardizedRows:
+    """Rows in memory with standardized features, for a refinement; ``units`` gives means and scales of other rows.
+
+    Rows in shards have the same methods, see :class:`~rocmax.linear.sharded.ShardedSet`.
+    """
+
+    def __init__(self, data: TrainingSet, units: StandardizedOperator | None = None) -> None:
+        self.operator = standardized(data.X, data.weight) if units is None else units.like(data.X)
+        self.data, self.bind, self.shape, self.scale = data, data.bind, data.X.shape, self.operator.scale
+        # Last solution of logistic regression, at which the next one begins.
+        self._near: Array | None = None
+
+    @cached_property
+    def _sample(self) -> RowSample | None:
+        few = self.shape[1] <= RULES.most_features
+        return RowSample(self.operator, self.data.weight) if few else None
+
+    def logistic(self, strength: float, tol: float, max_iter: int, balanced: bool = False) -> Array:
+        """Return the weights of logistic regression with this weight of the loss."""
+        positive, weight = self.data.positive, self.data.weight
+        if balanced:
+            weight = np.ones(positive.size) if weight is None else weight
+            total = weight.sum()
+            weight = weight * (total / (2.0 * np.where(positive, weight[positive].sum(), weight[~positive].sum())))
+        problem = LogisticProblem(self.operator, positive, weight, strength, self._sample)
+        self._near = fit_logistic(problem, tol, max_iter, self._near)
+        return self._near[:-1]
+
+    def start(self, w: Array) -> Start:
+        """Return weights and their scores, scaled to unit standard deviation."""
+        scores = self.operator.matvec(w)
+        spread = weighted_spread(scores, self.data.weight)
+        scores /= spread
+        return Start(w / spread, scores)
+
+    def anchored(self, loss: BoundLoss, anchor: Start, strength: float) -> BoundLoss:
+        """Return a loss of standardized scores with a penalty on their distance from those of a start."""
+        return Anchored(loss, anchor.scores, strength)
+
+    def minimize(self, solver: LBFGS, objective: BoundLoss, w: Array, callback: Callback | None) -> Result:
+        """Minimize an objective from some weights."""
+        # Copies of rows are not needed any more.
+        self.__dict__.pop("_sample", None)
+        return solver.solve(self.operator, objective, Unpenalized(), w, callback)
+
+    def score(self, measure: Any, scores: Array) -> float:
+        """Return a partial AUC."""
+        data = top_rows(scores, self.data.positive, self.data.weight, measure.max_fpr)
+        return float(measure.score(data[0], data[1], sample_weight=data[2], pos_label=True))
+
+    def part(self, step: int) -> StandardizedRows | None:
+        """Return every k-th row of each class."""
+        positive, weight = self.data.positive, self.data.weight
+        rows = np.sort(np.concatenate([np.flatnonzero(positive)[::step], np.flatnonzero(~positive)[::step]]))
+        weight = None if weight is None else weight[rows]
+        data = self.data._replace(X=self.data.X[rows], positive=positive[rows], weight=weight)
+        return StandardizedRows(data, self.operator)
 
 
 class Refinement(ABC):
     """Fit of a starting point on standardized features, and minimization of the bounded loss from it.
 
-    ``units`` gives the means and scales of the features; None computes those of the rows.
+    ``rows`` are a :class:`StandardizedRows`, or a :class:`~rocmax.linear.sharded.ShardedSet`.
     """
 
-    def __init__(
-        self, data: TrainingSet, loss: Loss, tol: float, max_iter: int, units: StandardizedOperator | None = None
-    ) -> None:
-        self._operator = standardized(data.X, data.weight) if units is None else units.like(data.X)
-        self._scale = self._operator.scale
-        self._data, self._tol, self._max_iter = data, tol, max_iter
-        self._loss = loss.bind(data.positive, data.weight)
-        # Last solution of logistic regression, at which the next one begins.
-        self._near: Array | None = None
+    def __init__(self, rows: Any, loss: Loss, tol: float, max_iter: int) -> None:
+        self._rows, self._tol, self._max_iter = rows, tol, max_iter
+        self._loss = rows.bind(loss)
         self._of_start: tuple[Start, float] | None = None
         self._measure_of_start: tuple[Start, float] | None = None
-
-    @cached_property
-    def _sample(self) -> RowSample | None:
-        few = self._operator.shape[1] <= RULES.most_features
-        return RowSample(self._operator, self._data.weight) if few else None
 
     @abstractmethod
     def trust(self, start: Start) -> float:
         """Return the inverse penalty weight at ``C = 1``; it grows with the number of relevant rows per feature."""
 
     @abstractmethod
-    def _measure(self, scores: Array) -> float:
+    def _measure(self, scores: Any) -> float:
         """Return the measure on the training rows."""
 
     def logistic_start(self, strength: float = 1.0, *, balanced: bool = False) -> Start:
         """Fit logistic regression with the given weight of the loss, and with balanced class weights or not."""
-        many = self._operator.shape[0] >= RULES.many_rows
+        many = self._rows.shape[0] >= RULES.many_rows
         tol = self._tol * (RULES.start_accuracy_on_many_rows if many else RULES.start_accuracy)
-        positive, weight = self._data.positive, self._data.weight
-        if balanced:
-            weight = np.ones(positive.size) if weight is None else weight
-            total = weight.sum()
-            weight = weight * (total / (2.0 * np.where(positive, weight[positive].sum(), weight[~positive].sum())))
-        problem = LogisticProblem(self._operator, positive, weight, strength, self._sample)
-        self._near = fit_logistic(problem, min(tol, 1e-4), 10 * self._max_iter, self._near)
-        return self._normalized(self._near[:-1])
+        found = self._rows.logistic(strength, min(tol, 1e-4), 10 * self._max_iter, balanced)
+        start: Start = self._rows.start(found)
+        return start
 
     def start_at(self, w: Array) -> Start:
         """Return the starting point with these weights of the original features."""
-        return self._normalized(w * self._scale)
+        start: Start = self._rows.start(w * self._rows.scale)
+        return start
 
     def weights(self, start: Start) -> Array:
         """Return the weights of a starting point in the original features."""
-        result: Array = start.w / self._scale
+        result: Array = start.w / self._rows.scale
         return result
 
     def run(self, start: Start, C: float, w0: Array | None = None, callback: Callback | None = None) -> Result:
@@ -408,14 +460,13 @@ class Refinement(ABC):
         reach = self._reach(start, C)
         if reach == 0:
             return self._unmoved(start, callback)
-        begin, objective = start, Anchored(self._loss, start.scores, 1.0 / reach)
+        begin, objective = start, self._rows.anchored(self._loss, start, 1.0 / reach)
         if w0 is not None and np.any(w0):
             other = self.start_at(w0)
             better = objective.value_and_gradient(other.scores)[0] < self._value(start)
             begin = other if better else start
-        w = self._closer(objective, start, begin.w)
+        w = self._closer(1.0 / reach, start, begin.w)
         # Copies of rows are not needed any more.
-        self.__dict__.pop("_sample", None)
         self.__dict__.pop("_part", None)
         return self._descended(objective, start, w, callback)[0]
 
@@ -430,8 +481,8 @@ class Refinement(ABC):
             if reach == 0:
                 results.append(results[0])
                 continue
-            objective = Anchored(self._loss, start.scores, 1.0 / reach)
-            result, (begin, _) = self._descended(objective, start, self._closer(objective, start, begin))
+            objective = self._rows.anchored(self._loss, start, 1.0 / reach)
+            result, (begin, _) = self._descended(objective, start, self._closer(1.0 / reach, start, begin))
             results.append(result)
         return results
 
@@ -443,14 +494,14 @@ class Refinement(ABC):
         trace = [Progress(self._value(start), np.nan, 1)]
         if callback is not None:
             callback(trace[0])
-        return Result(start.w / self._scale, trace[0].objective, np.nan, 1, True, "the starting point", trace)
+        return Result(self.weights(start), trace[0].objective, np.nan, 1, True, "the starting point", trace)
 
     def _descended(
-        self, objective: Anchored, start: Start, begin: Array, callback: Callback | None = None
+        self, objective: BoundLoss, start: Start, begin: Array, callback: Callback | None = None
     ) -> tuple[Result, Start]:
         """Minimize the objective from ``begin``; return the result, or ``start`` if better, and where it ended."""
         result = self._minimized(objective, begin, callback)
-        end = self._normalized(result.w)
+        end = self._rows.start(result.w)
         if not result.converged:
             message = (
                 f"the minimization did not reach its tolerance: objective {result.objective:.6g} after {result.n_iter} "
@@ -460,14 +511,14 @@ class Refinement(ABC):
         if self._measure(end.scores) < self._measure_at(start):
             value = self._value(start)
             trace = [progress._replace(objective=value) for progress in result.trace]
-            return replace(result, w=start.w / self._scale, objective=value, trace=trace), end
-        return replace(result, w=end.w / self._scale), end
+            return replace(result, w=self.weights(start), objective=value, trace=trace), end
+        return replace(result, w=self.weights(end)), end
 
-    def _minimized(self, objective: Anchored, w: Array, callback: Callback | None = None) -> Result:
-        descent = LBFGS(RULES.accuracy * self._tol, self._max_iter)
-        return descent.solve(self._operator, objective, Unpenalized(), w, callback)
+    def _minimized(self, objective: BoundLoss, w: Array, callback: Callback | None = None) -> Result:
+        result: Result = self._rows.minimize(LBFGS(RULES.accuracy * self._tol, self._max_iter), objective, w, callback)
+        return result
 
-    def _closer(self, objective: Anchored, start: Start, begin: Array) -> Array:
+    def _closer(self, strength: float, start: Start, begin: Array) -> Array:
         """Return weights to begin with that are probably closer to the minimum than ``begin``."""
         return begin
 
@@ -483,54 +534,36 @@ class Refinement(ABC):
             self._measure_of_start = start, self._measure(start.scores)
         return self._measure_of_start[1]
 
-    def _normalized(self, w: Array) -> Start:
-        scores = self._operator.matvec(w)
-        spread = weighted_spread(scores, self._data.weight)
-        scores /= spread
-        return Start(w / spread, scores)
-
 
 class WindowRefinement(Refinement):
     """Refinement for the partial AUC; ``window`` are two false-positive rates and the least true-positive rate."""
 
-    def __init__(
-        self,
-        data: TrainingSet,
-        window: tuple[float, float, float],
-        tol: float,
-        max_iter: int,
-        units: StandardizedOperator | None = None,
-    ) -> None:
-        self._area: Measure = PartialAUCMeasure(*window)
-        super().__init__(data, self._area.soft_loss(RULES.step), tol, max_iter, units)
-        self._window = window
+    def __init__(self, rows: Any, window: tuple[float, float, float], tol: float, max_iter: int) -> None:
+        self._area, self._window = PartialAUCMeasure(*window), window
+        super().__init__(rows, self._area.soft_loss(RULES.step), tol, max_iter)
 
     @cached_property
     def _part(self) -> tuple[WindowRefinement, int] | None:
         """Fit on every k-th row of each class, and k; None if there are not many rows."""
-        n_rows, n_features = self._operator.shape
+        n_rows, n_features = self._rows.shape
         step = int(n_rows / max(RULES.part * n_rows, RULES.part_rows, RULES.rows_per_feature * n_features))
-        if step < RULES.least_step:
-            return None
-        positive = self._data.positive
-        rows = np.sort(np.concatenate([np.flatnonzero(positive)[::step], np.flatnonzero(~positive)[::step]]))
-        weight = None if self._data.weight is None else self._data.weight[rows]
-        data = self._data._replace(X=self._data.X[rows], positive=positive[rows], weight=weight)
-        return WindowRefinement(data, self._window, self._tol, self._max_iter, self._operator), step
+        part = self._rows.part(step) if step >= RULES.least_step else None
+        return None if part is None else (WindowRefinement(part, self._window, self._tol, self._max_iter), step)
 
     def trust(self, start: Start) -> float:
         """Return the inverse penalty weight, from the numbers of positives and of negatives in the window."""
         low, high, floor = self._window
         positives = (1.0 - floor) * self._loss.m
         held = 1.0 / (1.0 / positives + 1.0 / (window_end(self._loss.n, high) - window_end(self._loss.n, low)))
-        return RULES.trust * held / self._operator.shape[1]
+        trust: float = RULES.trust * held / self._rows.shape[1]
+        return trust
 
     def logistic_start(self, strength: float = 1.0, *, balanced: bool = False) -> Start:
         """Fit logistic regression, on many rows to a part of them: its loss is a sum over the rows."""
         if self._part is None:
             return super().logistic_start(strength, balanced=balanced)
         part, step = self._part
-        return self._normalized(part.logistic_start(step * strength, balanced=balanced).w)
+        return self._moved(part.logistic_start(step * strength, balanced=balanced))
 
     def tight_start(self, strength: float) -> Start:
         """Minimize the tight convex loss by the algorithm of Narasimhan and Agarwal, which stops early.
@@ -538,27 +571,35 @@ class WindowRefinement(Refinement):
         It stops where the minimum is at zero weights, too; on many rows, it has a part of them.
         """
         if self._part is not None:
-            return self._normalized(self._part[0].tight_start(strength).w)
-        loss = self._data.bind(self._area.convex_loss())
-        return self._normalized(CuttingPlane(max_iter=100).solve(self._operator, loss, SquaredL2(strength)).w)
+            return self._moved(self._part[0].tight_start(strength))
+        return self._solved(CuttingPlane(max_iter=100), self._area.convex_loss(), strength)
 
     def hinge_start(self, strength: float) -> Start:
         """Minimize the hinge on the pairs in the window, which is not convex, by CCCP from the full AUC; roughly."""
         if self._part is not None:
-            return self._normalized(self._part[0].hinge_start(strength).w)
-        rough, penalty = SmoothedNewton(10 * self._tol, 10), SquaredL2(strength)
-        full = rough.solve(self._operator, self._data.bind(PairwiseHinge()), penalty)
-        loss = self._data.bind(PartialAUCHinge(*self._window))
-        return self._normalized(CCCP(10 * self._tol, 5, inner=rough).solve(self._operator, loss, penalty, full.w).w)
+            return self._moved(self._part[0].hinge_start(strength))
+        rough = SmoothedNewton(10 * self._tol, 10)
+        full = rough.solve(self._rows.operator, self._rows.bind(PairwiseHinge()), SquaredL2(strength))
+        return self._solved(CCCP(10 * self._tol, 5, inner=rough), PartialAUCHinge(*self._window), strength, full.w)
 
-    def _closer(self, objective: Anchored, start: Start, begin: Array) -> Array:
+    def _solved(self, solver: Solver, loss: Loss, strength: float, w0: Array | None = None) -> Start:
+        found = solver.solve(self._rows.operator, self._rows.bind(loss), SquaredL2(strength), w0)
+        start: Start = self._rows.start(found.w)
+        return start
+
+    def _moved(self, start: Start) -> Start:
+        """Return a starting point of a part of the rows for all of them."""
+        moved: Start = self._rows.start(start.w)
+        return moved
+
+    def _closer(self, strength: float, start: Start, begin: Array) -> Array:
         """Return the minimum on a part of the rows, if there are many."""
         if self._part is None:
             return begin
         small = self._part[0]
-        anchored = Anchored(small._loss, small._normalized(start.w).scores, objective.strength)
+        anchored = small._rows.anchored(small._loss, small._moved(start), strength)
         return small._minimized(anchored, begin).w
 
-    def _measure(self, scores: Array) -> float:
-        data = top_rows(scores, self._data.positive, self._data.weight, self._window[1])
-        return self._area.score(data[0], data[1], sample_weight=data[2], pos_label=True)
+    def _measure(self, scores: Any) -> float:
+        area: float = self._rows.score(self._area, scores)
+        return area
