@@ -9,8 +9,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from rocmax import PartialAUCClassifier
-from rocmax.linear.refine import LogisticProblem, RowSample, fit_logistic, standardized, top_rows
+from rocmax.linear.refine import LogisticProblem, RowSample, fit_logistic, top_rows
 from rocmax.metrics import partial_auc_score
+from rocmax.operators import standardized
 
 
 def rows(n=300, d=5, seed=0, dtype=np.float64):

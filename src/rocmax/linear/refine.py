@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg, sparse
 from scipy.optimize import minimize
-from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from rocmax._rounding import window_end
 from rocmax._support import Array, Bools
@@ -29,7 +28,7 @@ from rocmax.losses import BoundLoss, Loss, PairwiseHinge, PartialAUCHinge
 from rocmax.losses.bounded import Anchored
 from rocmax.losses.ranks import blocks
 from rocmax.measures import PartialAUCMeasure
-from rocmax.operators import FAR, StandardizedOperator, column_scale
+from rocmax.operators import StandardizedOperator, standardized
 from rocmax.penalties import SquaredL2, Unpenalized
 from rocmax.solvers import CCCP, LBFGS, Callback, CuttingPlane, Progress, Result, SmoothedNewton
 from rocmax.solvers.base import Solver
@@ -72,46 +71,7 @@ RULES = RefinementRules()
 _BLOCK = 1 << 17
 
 
-# Means, standard deviations and moments of features, without a standardized copy of the rows.
-
-
-def standardized(X: Any, weight: Array | None) -> StandardizedOperator:
-    """Return an operator with standardized columns; sparse rows are not centered, and constant columns are left out.
-
-    Sparse rows of which most values are stored are made dense if a column is far from zero: without centering, the
-    mean would hide the differences between the rows.
-    """
-    given = weight
-    if sparse.issparse(X):
-        # scikit-learn requires weights of the type of the rows; the largest weights would overflow in single precision.
-        if weight is not None and X.dtype != weight.dtype:
-            weight = (weight / weight.max()).astype(X.dtype)
-        mean, variance = mean_variance_axis(X.tocsr(), axis=0, weights=weight)
-    else:
-        mean, variance = _moments(X, weight)
-    scale = column_scale(mean, variance.astype(np.float64))
-    is_far = bool((np.abs(mean) > FAR * scale)[scale > 0].any())
-    # A dense value takes 8 bytes, a stored one of a sparse matrix 12.
-    if sparse.issparse(X) and is_far and 12 * X.nnz >= 8 * X.shape[0] * X.shape[1]:
-        return standardized(X.toarray(), given)
-    shift = np.zeros(X.shape[1]) if sparse.issparse(X) else mean
-    return StandardizedOperator(X, shift, scale)
-
-
-def _moments(X: Any, weight: Array | None) -> tuple[Array, Array]:
-    """Return the mean and the variance of the columns in one pass, from differences to approximate means."""
-    n_rows, n_features = X.shape
-    origin = X[:: max(1, n_rows // 1000)].mean(axis=0, dtype=np.float64)
-    origin = origin.astype(X.dtype if X.dtype.kind == "f" else np.float64)
-    total, sums, squares = 0.0, np.zeros(n_features), np.zeros(n_features)
-    for start in range(0, n_rows, step := max(1, _BLOCK // n_features)):
-        block = X[start : start + step] - origin
-        part = np.ones(len(block), block.dtype) if weight is None else weight[start : start + step].astype(block.dtype)
-        total += float(part.sum(dtype=np.float64))
-        sums += part @ block
-        squares += part @ np.square(block, out=block)
-    mean = sums / total
-    return origin + mean, np.maximum(squares / total - mean**2, 0.0)
+# Standard deviation of scores, and moments of features from a sample of rows.
 
 
 def weighted_spread(scores: Array, weight: Array | None) -> float:
