@@ -1,8 +1,8 @@
 """Default method for all measures: minimize a bounded loss from a good starting point.
 
-scikit-learn's estimators give the same weights, but emit convergence warnings, which are irrelevant for a starting
-point. Python can suppress a warning only for the whole process, including other threads. Moreover, a fit can begin at
-the solution with another regularization strength.
+The starting point is usually logistic regression. scikit-learn's estimators give the same weights, but emit convergence
+warnings, which are irrelevant for a starting point. Python can suppress a warning only for the whole process, including
+other threads. Moreover, a fit can begin at the solution with another regularization strength.
 
 The cost of a row under a convex surrogate grows with its distance from the correct side. A few distant negatives can
 dominate the loss, and the optimum can be at zero weights. A bounded loss does not have this problem, but it has local
@@ -18,7 +18,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import linalg, sparse
 from scipy.optimize import minimize
 
 from rocmax._rounding import window_end
@@ -43,35 +42,21 @@ class RefinementRules:
     step: float = 0.25
     # Factor between the number of examples per feature and the inverse weight of the penalty at C = 1.
     trust: float = 0.1
-    # Tolerance of the minimization, as a multiple of ``tol``; and of logistic regression, on few rows and from a number
-    # of rows on, where the sampling error is larger than the tolerance.
+    # Tolerance of the minimization, as a multiple of ``tol``; and of logistic regression, on few values and from a
+    # number of values on. There the sampling error is larger than the tolerance, which is that of scikit-learn.
     accuracy: float = 0.01
     start_accuracy: float = 1e-3
-    start_accuracy_on_many_rows: float = 0.1
-    many_rows: int = 10_000
+    start_accuracy_on_many_values: float = 0.1
+    many_values: int = 100_000
     # Starting points are fitted to this part of the rows, or to this number of rows, in all or per feature, if that is
     # more; to all rows if the part would have more than every third row.
     part: float = 0.1
     part_rows: int = 10_000
     rows_per_feature: int = 100
     least_step: int = 3
-    # Largest number of features for a Hessian, and least number of values in the rows from which it is estimated.
-    most_features: int = 300
-    values: int = 1 << 18
-    # A Newton step with the Hessian of a sample of the rows should reduce the gradient to this part; after this number
-    # of steps with less progress, it is not used any more. The fit ends after this number of steps in a row that do not
-    # halve the gradient.
-    contraction: float = 0.2
-    most_poor: int = 4
-    most_stalled: int = 10
 
 
 RULES = RefinementRules()
-# Numbers in a block of rows that is processed at a time, so that copies stay in the cache.
-_BLOCK = 1 << 17
-
-
-# Standard deviation of scores, and moments of features from a sample of rows.
 
 
 def weighted_spread(scores: Array, weight: Array | None) -> float:
@@ -82,45 +67,6 @@ def weighted_spread(scores: Array, weight: Array | None) -> float:
         share = np.ones(part.size) if weight is None else weight[rows]
         total, square = total + float(share.sum()), square + float((share * part) @ part)
     return float(np.sqrt(square / total)) or 1.0
-
-
-class RowSample:
-    """Standardized rows at equal distances, from which matrices of pairs of features are estimated."""
-
-    def __init__(self, operator: StandardizedOperator, weight: Array | None = None) -> None:
-        n_rows, n_features = operator.shape
-        step = max(1, n_rows // max(RULES.values // n_features, RULES.rows_per_feature * n_features))
-        self.index = slice(None, None, step)
-        self._X, self._missing = operator.rows(self.index), np.zeros(n_features)
-        if step > 1:
-            # A feature that is constant in most of the rows may be constant in the sample. Its variance is 1.
-            share = np.ones(self._X.shape[0]) if weight is None else weight[self.index]
-            moments = self._sums(share / share.sum())
-            self._missing = np.maximum(1.0 - (np.diag(moments)[:-1] - moments[-1, :-1] ** 2), 0.0)
-
-    def moments(self, share: Array, factor: Array) -> Array:
-        """Estimate the sum of ``share factor [x, 1] [x, 1]'`` over all rows; ``factor`` is for the sample."""
-        part = share[self.index]
-        part = part * (share.sum() / part.sum()) * factor
-        result = self._sums(part)
-        result[np.diag_indices_from(result)] += part.sum() * np.append(self._missing, 0.0)
-        return result
-
-    def _sums(self, weight: Array) -> Array:
-        """Return the sum of ``weight [x, 1] [x, 1]'`` over the rows of the sample."""
-        X, root = self._X, np.sqrt(weight).astype(self._X.dtype, copy=False)[:, np.newaxis]
-        n_rows, size = X.shape
-        result = np.zeros((size + 1, size + 1))
-        step = n_rows if sparse.issparse(X) else max(1, _BLOCK // size)
-        for start in range(0, n_rows, step):
-            block, part = X[start : start + step], root[start : start + step]
-            scaled = block.multiply(part).tocsr() if sparse.issparse(block) else block * part
-            square = scaled.T @ scaled
-            result[:-1, :-1] += square.toarray() if sparse.issparse(square) else square
-            result[-1, :-1] += scaled.T @ part.ravel()
-        result[:-1, -1] = result[-1, :-1]
-        result[-1, -1] = weight.sum()
-        return result
 
 
 # The rows that determine the partial AUC, so that its computation need not sort all rows.
@@ -149,158 +95,42 @@ def top_rows(scores: Array, positive: Bools, weight: Array | None, max_fpr: floa
 
 
 class LogisticProblem:
-    """Objective of ``LogisticRegression(C=C)``, a mean over rows of non-zero weight; the intercept is the last weight.
+    """Objective of ``LogisticRegression(C=C)``, a mean over rows; the intercept is the last weight."""
 
-    Without a ``sample``, because there are too many features, the problem has no Hessian.
-    """
-
-    def __init__(
-        self,
-        operator: StandardizedOperator,
-        positive: Bools,
-        weight: Array | None,
-        C: float,
-        sample: RowSample | None = None,
-    ) -> None:
-        self._operator, self._sample, self._side = operator, sample, np.where(positive, 1.0, -1.0)
+    def __init__(self, operator: StandardizedOperator, positive: Bools, weight: Array | None, C: float) -> None:
+        self._operator, self._side = operator, np.where(positive, 1.0, -1.0)
         weight = np.ones(positive.size) if weight is None else weight
         total = float(weight.sum())
         self._share = weight / total
         self.ridge = np.append(np.full(operator.shape[1], 1.0 / (C * total)), 0.0)
-        # Point of the last gradient, and the margins of the sample there: a Hessian usually follows at the same point.
-        self._last: tuple[Array, Array] | None = None
-
-    @property
-    def has_hessian(self) -> bool:
-        """Whether the Hessian can be computed."""
-        return self._sample is not None
-
-    @property
-    def is_sampled(self) -> bool:
-        """Whether the Hessian is computed from a part of the rows."""
-        return self._sample is not None and self._sample.index.step > 1
-
-    def gradient(self, v: Array) -> Array:
-        """Return the gradient."""
-        margin = self._margin(v)
-        if self._sample is not None:
-            part = margin[self._sample.index]
-            self._last = v, part.copy() if self.is_sampled else part
-        return self._gradient(v, margin)
 
     def value_and_gradient(self, v: Array) -> tuple[float, Array]:
         """Return value and gradient."""
-        margin = self._margin(v)
-        value = np.log1p(np.exp(-np.abs(margin))) - np.minimum(margin, 0.0)
-        return float(self._share @ value + 0.5 * self.ridge @ v**2), self._gradient(v, margin)
-
-    def hessian(self, v: Array) -> Array:
-        """Return the Hessian of the mean loss without the penalty, from a sample of the rows."""
-        sample = self._sample
-        assert sample is not None
-        last = self._last
-        margin = last[1] if last is not None and last[0] is v else self._margin(v)[sample.index]
-        small = np.exp(-np.abs(margin))
-        return sample.moments(self._share, small / (1.0 + small) ** 2)
-
-    def _margin(self, v: Array) -> Array:
         margin = self._operator.matvec(v[:-1])
         margin += v[-1]
         margin *= self._side
-        return margin
-
-    def _gradient(self, v: Array, margin: Array) -> Array:
         small = np.exp(-np.abs(margin))
+        value = float(self._share @ (np.log1p(small) - np.minimum(margin, 0.0)))
         coefficients = -np.where(margin >= 0, small, 1.0) / (1.0 + small)
         coefficients *= self._share
         coefficients *= self._side
-        return np.append(self._operator.rmatvec(coefficients), coefficients.sum()) + self.ridge * v
+        ridge = self.ridge * v
+        gradient = np.append(self._operator.rmatvec(coefficients), coefficients.sum())
+        return value + 0.5 * float(ridge @ v), gradient + ridge
 
 
 def fit_logistic(
     problem: Any, tol: float, max_iter: int, near: Array | None = None, save: Callable[[Array], None] | None = None
 ) -> Array:
-    """Minimize by Newton's method, or by L-BFGS without a Hessian, until no entry of the gradient exceeds ``tol``.
+    """Minimize by L-BFGS until no entry of the gradient exceeds ``tol``; ``save`` gets the weights of each iteration.
 
-    A last Newton step follows. The fit begins at ``near``, the solution with another weight of the loss. ``save`` gets
-    the weights of each iteration of L-BFGS.
+    The fit begins at ``near``, the solution with another weight of the loss.
     """
     v = np.zeros(problem.ridge.size) if near is None else near
-    if not problem.has_hessian:
-        return _quasi_newton(problem, tol, max_iter, v, None, save)
-    gradient, n_poor, least, n_stalled = problem.gradient(v), 0, np.inf, 0
-    for _ in range(max_iter):
-        largest = float(np.abs(gradient).max())
-        n_stalled = 0 if largest <= 0.5 * least else n_stalled + 1
-        least = min(least, largest)
-        if n_stalled >= RULES.most_stalled:
-            break  # rounding errors, above all of rows in single precision
-        factor = _factor(problem.hessian(v), problem.ridge)
-        step = -_solved(factor, gradient)
-        if largest <= tol:
-            return v + step
-        decrease = -float(gradient @ step)
-        v, gradient, length = _searched(problem, v, gradient, step)
-        n_poor += length < 1.0 or float(gradient @ _solved(factor, gradient)) > RULES.contraction**2 * decrease
-        if length == 0.0 or (n_poor >= RULES.most_poor and problem.is_sampled):
-            # The Hessian from a sample of the rows is not accurate enough.
-            return _quasi_newton(problem, tol, max_iter, v, None if length == 0.0 else factor)
-    return v
-
-
-def _quasi_newton(
-    problem: Any, tol: float, max_iter: int, v: Array, factor: Array | None, save: Callable[[Array], None] | None = None
-) -> Array:
-    """Minimize by L-BFGS, with the upper Cholesky factor of an approximate Hessian as preconditioner."""
-
-    def weights(u: Array) -> Array:
-        return u if factor is None else linalg.solve_triangular(factor, u)
-
-    def objective(u: Array) -> tuple[float, Array]:
-        value, gradient = problem.value_and_gradient(weights(u))
-        return value, gradient if factor is None else linalg.solve_triangular(factor, gradient, trans="T")
-
     options = {"maxiter": max_iter, "maxls": 50, "gtol": tol, "ftol": 64 * np.finfo(np.float64).eps}
-    start = v if factor is None else factor @ v
-    note = None if save is None else lambda u: save(weights(u.copy()))
-    run = minimize(objective, start, jac=True, method="L-BFGS-B", options=options, callback=note)
-    return np.asarray(weights(run.x))
-
-
-def _searched(problem: LogisticProblem, v: Array, gradient: Array, step: Array) -> tuple[Array, Array, float]:
-    """Return the end of a step, the gradient there, and the length of the step, 0 if no step makes progress.
-
-    Along the step the objective is convex: it decreases as long as its slope is negative, and a step that ends
-    with a slope of at most half the size of the first one is accepted.
-    """
-    slope, length = float(gradient @ step), 1.0
-    for _ in range(30):
-        end = v + length * step
-        after = problem.gradient(end)
-        if float(after @ step) <= -0.5 * slope:
-            return end, after, length
-        length *= 0.5
-    return v, gradient, 0.0
-
-
-def _factor(hessian: Array, ridge: Array) -> Array:
-    """Return the upper Cholesky factor of a regularized Hessian; directions without curvature are regularized slightly.
-
-    SciPy's ``cho_factor`` and ``cho_solve`` take longer than the factorization of a few features.
-    """
-    matrix = hessian.copy()
-    # On separable rows, the curvature in the direction of the intercept, which has no penalty, can vanish.
-    least = max(1e-10 * float(matrix.trace()) / len(matrix), 1e-4 * float(ridge.max()))
-    matrix[np.diag_indices_from(matrix)] += ridge + least
-    result, info = linalg.lapack.dpotrf(matrix, clean=True)
-    if info != 0:
-        raise linalg.LinAlgError("the Hessian of a starting point must be positive definite and finite")
-    return np.asarray(result)
-
-
-def _solved(factor: Array, right: Array) -> Array:
-    """Solve a system with an upper Cholesky factor."""
-    return np.asarray(linalg.lapack.dpotrs(factor, right)[0])
+    note = None if save is None else lambda v: save(v.copy())
+    run = minimize(problem.value_and_gradient, v, jac=True, method="L-BFGS-B", options=options, callback=note)
+    return np.asarray(run.x)
 
 
 # Default method for all measures: minimize a bounded loss from a good starting point, with a penalty on the distance.
@@ -322,13 +152,8 @@ class StandardizedRows:
     def __init__(self, data: TrainingSet, units: StandardizedOperator | None = None) -> None:
         self.operator = standardized(data.X, data.weight) if units is None else units.like(data.X)
         self.data, self.bind, self.shape, self.scale = data, data.bind, data.X.shape, self.operator.scale
-        # Last solution of logistic regression, at which the next one begins.
-        self._near: Array | None = None
-
-    @cached_property
-    def _sample(self) -> RowSample | None:
-        few = self.shape[1] <= RULES.most_features
-        return RowSample(self.operator, self.data.weight) if few else None
+        # Last solutions of logistic regression without and with class weights, at which the next one begins.
+        self._near: dict[bool, Array] = {}
 
     def logistic(self, strength: float, tol: float, max_iter: int, balanced: bool = False) -> Array:
         """Return the weights of logistic regression with this weight of the loss."""
@@ -337,9 +162,9 @@ class StandardizedRows:
             weight = np.ones(positive.size) if weight is None else weight
             total = weight.sum()
             weight = weight * (total / (2.0 * np.where(positive, weight[positive].sum(), weight[~positive].sum())))
-        problem = LogisticProblem(self.operator, positive, weight, strength, self._sample)
-        self._near = fit_logistic(problem, tol, max_iter, self._near)
-        return self._near[:-1]
+        problem = LogisticProblem(self.operator, positive, weight, strength)
+        found = self._near[balanced] = fit_logistic(problem, tol, max_iter, self._near.get(balanced))
+        return found[:-1]
 
     def start(self, w: Array) -> Start:
         """Return weights and their scores, scaled to unit standard deviation."""
@@ -354,8 +179,6 @@ class StandardizedRows:
 
     def minimize(self, solver: LBFGS, objective: BoundLoss, w: Array, callback: Callback | None) -> Result:
         """Minimize an objective from some weights."""
-        # Copies of rows are not needed any more.
-        self.__dict__.pop("_sample", None)
         return solver.solve(self.operator, objective, Unpenalized(), w, callback)
 
     def score(self, measure: Any, scores: Array) -> float:
@@ -394,8 +217,9 @@ class Refinement(ABC):
 
     def logistic_start(self, strength: float = 1.0, *, balanced: bool = False) -> Start:
         """Fit logistic regression with the given weight of the loss, and with balanced class weights or not."""
-        many = self._rows.shape[0] >= RULES.many_rows
-        tol = self._tol * (RULES.start_accuracy_on_many_rows if many else RULES.start_accuracy)
+        n_rows, n_features = self._rows.shape
+        many = n_rows * n_features >= RULES.many_values
+        tol = self._tol * (RULES.start_accuracy_on_many_values if many else RULES.start_accuracy)
         found = self._rows.logistic(strength, min(tol, 1e-4), 10 * self._max_iter, balanced)
         start: Start = self._rows.start(found)
         return start

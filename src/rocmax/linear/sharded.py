@@ -277,8 +277,6 @@ class ShardedSet:
 class ShardedLogistic:
     """Objective of ``LogisticRegression(C=C)`` on shards, with one pass over the rows for value and gradient."""
 
-    has_hessian = False
-
     def __init__(self, space: Space, C: float) -> None:
         self._space, self._total = space, space.m + space.n
         self.ridge = np.append(np.full(space.n_features, 1.0 / (C * self._total)), 0.0)
