@@ -12,14 +12,14 @@ from rocmax.linear.base import (
     LinearScoreClassifier,
     check_constraint_parameters,
     check_solver_parameters,
-    penalized_solver,
     solve_linear,
+    solver_for,
 )
 from rocmax.linear.sharded import FitFilesMixin
 from rocmax.losses import PairwiseSquaredHinge
 from rocmax.measures import Measure, ROCAUCMeasure
 from rocmax.penalties import SquaredL2
-from rocmax.solvers import Callback, Result, TruncatedNewton
+from rocmax.solvers import Callback, Result
 
 
 class AUCClassifier(FitFilesMixin, MeasureMixin, LinearScoreClassifier):
@@ -120,11 +120,9 @@ class AUCClassifier(FitFilesMixin, MeasureMixin, LinearScoreClassifier):
         loss = self._make_measure().convex_loss() if self.loss == "hinge" else PairwiseSquaredHinge()
         if self.constraint is not None:
             return self._fit_constrained(loss, data, w0, callback)
-        if self.loss == "hinge":
-            solver = penalized_solver(self.solver, self.tol, self.max_iter)
-        else:
-            solver = TruncatedNewton(self.tol, self.max_iter)
-        return solve_linear(solver, loss, data, SquaredL2(self.C), w0, callback)
+        penalty = SquaredL2(self.C)
+        solver = solver_for(loss, penalty, self.tol, self.max_iter, self.solver)
+        return solve_linear(solver, loss, data, penalty, w0, callback)
 
     def _make_measure(self) -> Measure:
         return ROCAUCMeasure()

@@ -17,11 +17,11 @@ from rocmax._support import Array, stack_level
 from rocmax._validation import TrainingSet, check_choice, check_number, check_rows, check_training_set, direction
 from rocmax.base import Decision
 from rocmax.linear.refine import StandardizedRows
-from rocmax.losses import Loss, PairwiseHinge
+from rocmax.losses import Loss
 from rocmax.measures import Measure
 from rocmax.operators import as_operator, row_space
 from rocmax.penalties import Ball, ElasticNetBall, GroupBall, L1Ball, L2Ball
-from rocmax.solvers import Callback, CuttingPlane, ProximalBundle, Result, SmoothedNewton
+from rocmax.solvers import Callback, CuttingPlane, Result, choose_solver
 from rocmax.solvers.base import Progress, Solver
 
 
@@ -131,7 +131,7 @@ class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstim
         """Minimize the loss under the norm constraint of an estimator that has one."""
         own: Any = self
         ball = make_constraint(own.constraint, own.radius, own.l1_ratio, own.groups, data.X.shape[1])
-        return solve_linear(ProximalBundle(self.tol, self.max_iter), loss, data, ball, w0, callback)
+        return solve_linear(solver_for(loss, ball, self.tol, self.max_iter), loss, data, ball, w0, callback)
 
     @abstractmethod
     def _threshold(self, data: TrainingSet, scores: Array) -> float:
@@ -220,11 +220,6 @@ def solve_linear(
     return found
 
 
-def full_auc(data: TrainingSet, penalty: Any, solver: Solver) -> Result:
-    """Fit the full AUC, the starting point for losses that are not convex."""
-    return solve_linear(solver, PairwiseHinge(), data, penalty)
-
-
 # Fits under a norm constraint: validation of the parameters, and the solver.
 
 
@@ -289,6 +284,9 @@ def check_solver_parameters(solver: Any, loss: str, losses: tuple[str, ...], con
     check_choice(f"with solver={solver!r}, loss", loss, losses)
 
 
-def penalized_solver(solver: str, tol: float, max_iter: int) -> Solver:
-    """Return the solver for a convex loss on pairs."""
-    return CuttingPlane(tol, max_iter) if solver == "cutting_plane" else SmoothedNewton(tol, max_iter)
+def solver_for(loss: Loss, penalty: Any, tol: float, max_iter: int, solver: str = "certified") -> Solver:
+    """Return the published solver of a penalized problem, or the one that suits the loss and the penalty."""
+    if solver == "cutting_plane":
+        return CuttingPlane(tol, max_iter)
+    # On two rows, a loss has the properties that it has on all rows.
+    return choose_solver(loss.bind([False, True]), penalty, tol, max_iter)
