@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
+from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from rocmax._docstrings import publish
 from rocmax._support import Array
@@ -233,6 +234,45 @@ class StandardizedOperator:
         centered = rows - self.mean.astype(rows.dtype, copy=False)
         centered *= self._factor.astype(rows.dtype, copy=False)
         return centered
+
+
+def standardized(X: Any, weight: Array | None) -> StandardizedOperator:
+    """Return an operator with standardized columns; sparse rows are not centered, and constant columns are left out.
+
+    Sparse rows of which most values are stored are made dense if a column is far from zero: without centering, the
+    mean would hide the differences between the rows.
+    """
+    mean, variance = moments(X, weight)
+    scale = column_scale(mean, variance)
+    if not sparse.issparse(X):
+        return StandardizedOperator(X, mean, scale)
+    is_far = bool((np.abs(mean) > FAR * scale)[scale > 0].any())
+    # A dense value takes 8 bytes, a stored one of a sparse matrix 12.
+    if is_far and 12 * X.nnz >= 8 * X.shape[0] * X.shape[1]:
+        return standardized(X.toarray(), weight)
+    return StandardizedOperator(X, np.zeros(X.shape[1]), scale)
+
+
+def moments(X: Any, weight: Array | None) -> tuple[Array, Array]:
+    """Return the mean and the variance of the columns; those of dense rows in one pass, from differences to a point."""
+    if sparse.issparse(X):
+        # scikit-learn requires weights of the type of the rows; the largest weights would overflow in single precision.
+        if weight is not None and X.dtype != weight.dtype:
+            weight = (weight / weight.max()).astype(X.dtype)
+        mean, variance = mean_variance_axis(X.tocsr(), axis=0, weights=weight)
+        return mean, np.maximum(variance.astype(np.float64), 0.0)  # of constant features, about -1e-47
+    n_rows, n_features = X.shape
+    origin = X[:: max(1, n_rows // _ROWS_FOR_MEANS)].mean(axis=0, dtype=np.float64)
+    origin = origin.astype(X.dtype if X.dtype.kind == "f" else np.float64)
+    total, sums, squares = 0.0, np.zeros(n_features), np.zeros(n_features)
+    for start in range(0, n_rows, step := max(1, _BLOCK // n_features)):
+        block = X[start : start + step] - origin
+        part = np.ones(len(block), block.dtype) if weight is None else weight[start : start + step].astype(block.dtype)
+        total += float(part.sum(dtype=np.float64))
+        sums += part @ block
+        squares += part @ np.square(block, out=block)
+    mean = sums / total
+    return origin + mean, np.maximum(squares / total - mean**2, 0.0)
 
 
 class CountingOperator:

@@ -9,8 +9,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from rocmax import PartialAUCClassifier
-from rocmax.linear.refine import LogisticProblem, RowSample, fit_logistic, standardized, top_rows
+from rocmax.linear.refine import LogisticProblem, fit_logistic, top_rows
 from rocmax.metrics import partial_auc_score
+from rocmax.operators import standardized
 
 
 def rows(n=300, d=5, seed=0, dtype=np.float64):
@@ -58,25 +59,12 @@ def test_columns_that_do_not_vary_are_left_out(form, value):
     assert (operator.scale == 1.0).all()
 
 
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-def test_matrices_of_all_rows_are_exact(form):
-    X, rng = rows()
-    operator = standardized(form(X), None)
-    Z = operator.rows(slice(None))
-    Z = Z.toarray() if sparse.issparse(Z) else Z
-    share, factor = rng.random(len(X)), rng.random(len(X))
-    ones = np.column_stack([Z, np.ones(len(X))])
-    sample = RowSample(operator)
-    np.testing.assert_allclose(sample.moments(share, factor), ones.T @ (ones * (share * factor)[:, None]), atol=1e-9)
-
-
 def test_a_fit_that_begins_elsewhere_ends_at_the_same_solution():
     X, rng = rows(n=2000)
     y = X[:, 0] + rng.standard_normal(2000) > np.quantile(X[:, 0], 0.8)
     operator = standardized(X, None)
-    sample = RowSample(operator)
-    near = fit_logistic(LogisticProblem(operator, y, None, 0.01, sample), 1e-6, 100)
-    found = fit_logistic(LogisticProblem(operator, y, None, 1.0, sample), 1e-8, 100, near)
+    near = fit_logistic(LogisticProblem(operator, y, None, 0.01), 1e-6, 100)
+    found = fit_logistic(LogisticProblem(operator, y, None, 1.0), 1e-8, 100, near)
     expected = LogisticRegression(tol=1e-10, max_iter=1000).fit(operator.rows(slice(None)), y)
     np.testing.assert_allclose(found[:-1], expected.coef_[0], rtol=1e-4, atol=1e-5)
 
@@ -86,9 +74,9 @@ def test_separable_rows_have_a_solution():
     y = np.arange(2000) % 100 == 0
     X = rng.standard_normal((2000, 4)) + 60.0 * y[:, None]
     operator = standardized(X, None)
-    problem = LogisticProblem(operator, y, None, 1e4, RowSample(operator))
+    problem = LogisticProblem(operator, y, None, 1e4)
     found = fit_logistic(problem, 1e-8, 500)
-    assert np.abs(problem.gradient(found)).max() <= 1e-7
+    assert np.abs(problem.value_and_gradient(found)[1]).max() <= 1e-7
     assert operator.matvec(found[:-1])[y].min() > operator.matvec(found[:-1])[~y].max()
 
 
@@ -97,23 +85,12 @@ def test_a_tolerance_below_the_rounding_of_single_precision_ends(monkeypatch):
     X = rng.standard_normal((500, 4)).astype(np.float32)
     y = X[:, 0] + rng.standard_normal(500) > 1
     operator, calls = standardized(X, None), []
-    problem = LogisticProblem(operator, y, None, 1.0, RowSample(operator))
-    gradient = problem.gradient
-    monkeypatch.setattr(problem, "gradient", lambda v: calls.append(v) or gradient(v))
+    problem = LogisticProblem(operator, y, None, 1.0)
+    evaluate = problem.value_and_gradient
+    monkeypatch.setattr(problem, "value_and_gradient", lambda v: calls.append(v) or evaluate(v))
     found = fit_logistic(problem, 1e-14, 10_000)
     assert len(calls) < 500
-    assert np.abs(gradient(found)).max() < 1e-5
-
-
-def test_rare_features_do_not_spoil_the_hessian_of_a_sample():
-    rng = np.random.default_rng(0)
-    X = np.column_stack([rng.standard_normal((60_000, 20)), rng.random((60_000, 20)) < 2e-4])
-    y = X[:, 0] + X[:, -20:].sum(axis=1) + rng.standard_normal(60_000) > 1.5
-    operator = standardized(X, None)
-    problem = LogisticProblem(operator, y, None, 1.0, RowSample(operator))
-    assert problem.is_sampled
-    found = fit_logistic(problem, 1e-5, 500)
-    assert np.abs(problem.gradient(found)).max() <= 1e-4
+    assert np.abs(evaluate(found)[1]).max() < 1e-5
 
 
 @pytest.mark.parametrize("window", [(0.0, 0.05, 0.0), (0.02, 0.1, 0.0), (0.0, 0.3, 0.5), (0.0, 1.0, 0.0)])

@@ -12,8 +12,8 @@ from rocmax.linear.base import (
     LinearScoreClassifier,
     check_constraint_parameters,
     check_solver_parameters,
-    penalized_solver,
     solve_linear,
+    solver_for,
 )
 from rocmax.linear.sharded import FitFilesMixin
 from rocmax.losses import PairwiseSquaredHinge
@@ -120,8 +120,9 @@ class AUCClassifier(FitFilesMixin, MeasureMixin, LinearScoreClassifier):
         loss = self._make_measure().convex_loss() if self.loss == "hinge" else PairwiseSquaredHinge()
         if self.constraint is not None:
             return self._fit_constrained(loss, data, w0, callback)
-        solver = penalized_solver(self.solver, self.tol, self.max_iter)
-        return solve_linear(solver, loss, data, SquaredL2(self.C), w0, callback)
+        penalty = SquaredL2(self.C)
+        solver = solver_for(loss, penalty, self.tol, self.max_iter, self.solver)
+        return solve_linear(solver, loss, data, penalty, w0, callback)
 
     def _make_measure(self) -> Measure:
         return ROCAUCMeasure()

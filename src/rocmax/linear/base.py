@@ -16,10 +16,12 @@ from rocmax._rounding import join_ties, join_ties_near, product_error, score_err
 from rocmax._support import Array, stack_level
 from rocmax._validation import TrainingSet, check_choice, check_number, check_rows, check_training_set, direction
 from rocmax.base import Decision
-from rocmax.losses import Loss, PairwiseHinge
+from rocmax.linear.refine import StandardizedRows
+from rocmax.losses import Loss
+from rocmax.measures import Measure
 from rocmax.operators import as_operator, row_space
 from rocmax.penalties import Ball, ElasticNetBall, GroupBall, L1Ball, L2Ball
-from rocmax.solvers import Callback, CuttingPlane, ProximalBundle, Result, SmoothedNewton
+from rocmax.solvers import Callback, CuttingPlane, Result, choose_solver
 from rocmax.solvers.base import Progress, Solver
 
 
@@ -72,7 +74,7 @@ class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstim
         self
         """
         self._check_parameters()
-        self._fit_to(check_training_set(self, X, y, sample_weight, self.pos_label))
+        self._fit_to(RowsInMemory(*check_training_set(self, X, y, sample_weight, self.pos_label)))
         return self
 
     def _fit_to(self, data: TrainingSet) -> None:
@@ -129,7 +131,7 @@ class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstim
         """Minimize the loss under the norm constraint of an estimator that has one."""
         own: Any = self
         ball = make_constraint(own.constraint, own.radius, own.l1_ratio, own.groups, data.X.shape[1])
-        return solve_linear(ProximalBundle(self.tol, self.max_iter), loss, data, ball, w0, callback)
+        return solve_linear(solver_for(loss, ball, self.tol, self.max_iter), loss, data, ball, w0, callback)
 
     @abstractmethod
     def _threshold(self, data: TrainingSet, scores: Array) -> float:
@@ -176,6 +178,35 @@ class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstim
         warnings.warn(text, ConvergenceWarning, stacklevel=stack_level())
 
 
+class RowsInMemory(TrainingSet):
+    """Training rows in memory; those in files or on a cluster have the same methods.
+
+    See :class:`~rocmax.linear.sharded.ShardedSet`.
+    """
+
+    def solve(self, solver: Solver, loss: Loss, penalty: Any, w0: Array | None, callback: Callback | None) -> Result:
+        """Run a solver on the rows, in the row space if its dimension is smaller than the number of features.
+
+        The solution is the same for rotation-invariant penalties.
+        """
+        operator, bound = as_operator(self.X), self.bind(loss)
+        if not penalty.rotation_invariant:
+            return solver.solve(operator, bound, penalty, w0, callback)
+        rotated, lower, lift = row_space(operator, self.X, loss.shift_invariant)
+        result = solver.solve(rotated, bound, penalty, None if w0 is None else lower(w0), callback)
+        w = lift(result.w)
+        # The rotation does not change a norm, but its rounding error does.
+        return replace(result, w=penalty.inside(w) if isinstance(penalty, Ball) else w)
+
+    def score(self, measure: Measure, scores: Array) -> float:
+        """Return a measure of scores."""
+        return measure.score(self.positive, scores, sample_weight=self.weight, pos_label=True)
+
+    def standardized(self) -> StandardizedRows:
+        """Return the rows with standardized features."""
+        return StandardizedRows(self)
+
+
 def solve_linear(
     solver: Solver,
     loss: Loss,
@@ -184,28 +215,9 @@ def solve_linear(
     w0: Array | None = None,
     callback: Callback | None = None,
 ) -> Result:
-    """Run a solver on the training rows, in the row space if its dimension is smaller than the number of features.
-
-    The solution is the same for rotation-invariant penalties. Other penalties, and data given as an operator, are
-    solved in the space of the features.
-    """
-    operator = as_operator(data.X)
-    if operator is data.X:
-        found: Result = data.solve(solver, loss, penalty, w0, callback)
-        return found
-    bound = data.bind(loss)
-    if not penalty.rotation_invariant:
-        return solver.solve(operator, bound, penalty, w0, callback)
-    rotated, lower, lift = row_space(operator, data.X, loss.shift_invariant)
-    result = solver.solve(rotated, bound, penalty, None if w0 is None else lower(w0), callback)
-    w = lift(result.w)
-    # The rotation does not change a norm, but its rounding error does.
-    return replace(result, w=penalty.inside(w) if isinstance(penalty, Ball) else w)
-
-
-def full_auc(data: TrainingSet, penalty: Any, solver: Solver) -> Result:
-    """Fit the full AUC, the starting point for losses that are not convex."""
-    return solve_linear(solver, PairwiseHinge(), data, penalty)
+    """Run a solver on the training rows."""
+    found: Result = data.solve(solver, loss, penalty, w0, callback)
+    return found
 
 
 # Fits under a norm constraint: validation of the parameters, and the solver.
@@ -272,6 +284,9 @@ def check_solver_parameters(solver: Any, loss: str, losses: tuple[str, ...], con
     check_choice(f"with solver={solver!r}, loss", loss, losses)
 
 
-def penalized_solver(solver: str, tol: float, max_iter: int) -> Solver:
-    """Return the solver for a convex loss on pairs."""
-    return CuttingPlane(tol, max_iter) if solver == "cutting_plane" else SmoothedNewton(tol, max_iter)
+def solver_for(loss: Loss, penalty: Any, tol: float, max_iter: int, solver: str = "certified") -> Solver:
+    """Return the published solver of a penalized problem, or the one that suits the loss and the penalty."""
+    if solver == "cutting_plane":
+        return CuttingPlane(tol, max_iter)
+    # On two rows, a loss has the properties that it has on all rows.
+    return choose_solver(loss.bind([False, True]), penalty, tol, max_iter)

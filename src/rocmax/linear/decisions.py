@@ -11,9 +11,8 @@ from rocmax._support import Array, check_top
 from rocmax._validation import TrainingSet, check_choice, check_number
 from rocmax.base import MeasureMixin
 from rocmax.linear.base import LinearScoreClassifier, solve_linear
-from rocmax.linear.refine import RULES, Refinement, Start
+from rocmax.linear.refine import RULES, Refinement, StandardizedRows, Start
 from rocmax.losses import Loss, PrecisionAtK
-from rocmax.losses.bounded import Anchored
 from rocmax.measures import BreakEvenPointMeasure, FBetaMeasure, GMeanMeasure, Measure, PrecisionAtKMeasure
 from rocmax.penalties import SquaredL2
 from rocmax.solvers import OCAS, Callback, Result
@@ -23,12 +22,13 @@ class ThresholdRefinement(Refinement):
     """Refinement for a threshold-based measure; ``width`` of the soft step is in standard deviations of the scores."""
 
     def __init__(self, data: TrainingSet, measure: Measure, width: float, tol: float, max_iter: int) -> None:
-        super().__init__(data, measure.soft_loss(width), tol, max_iter)
+        super().__init__(StandardizedRows(data), measure.soft_loss(width), tol, max_iter)
         self._of_decisions = measure
 
     def trust(self, start: Start) -> float:
         """Return the inverse penalty weight, from the size of the smaller class and the evidence at the start."""
-        return RULES.trust * min(self._loss.m, self._loss.n) / self._operator.shape[1] * self.evidence(start)
+        trust: float = RULES.trust * min(self._loss.m, self._loss.n) / self._rows.shape[1] * self.evidence(start)
+        return trust
 
     def evidence(self, start: Start) -> float:
         """Return the fraction of the squared gradient norm at the start that exceeds sampling noise, at least 0.
@@ -37,24 +37,24 @@ class ThresholdRefinement(Refinement):
         the squared norms of their terms, with a relative standard error of sqrt(2 / d) for d uncorrelated features, as
         for a chi-square distribution. Without that, the result is the shrinkage factor of the James-Stein estimator.
         """
-        slope = Anchored(self._loss, start.scores, 0.0).value_and_gradient(start.scores)[1]
-        total = self._operator.rmatvec(slope)
+        slope = self._rows.anchored(self._loss, start, 0.0).value_and_gradient(start.scores)[1]
+        total = self._rows.operator.rmatvec(slope)
         noise = float(slope**2 / self._loss.weight @ self._distances())
         chance, square = noise * (1.0 + np.sqrt(2.0 / total.size)), float(total @ total)
         return 1.0 - chance / square if square > chance else 0.0
 
     def _distances(self) -> Array:
         """Return the squared distance of each row from the mean; sparse rows are not centered by the scaler."""
-        mean = np.asarray(self._operator.rmatvec(self._loss.weight / self._loss.weight.sum()))
-        squares = row_norms(self._operator.rows(slice(None)), squared=True)
-        result: Array = squares - 2.0 * self._operator.matvec(mean) + float(mean @ mean)
+        operator = self._rows.operator
+        mean = np.asarray(operator.rmatvec(self._loss.weight / self._loss.weight.sum()))
+        squares = row_norms(operator.rows(slice(None)), squared=True)
+        result: Array = squares - 2.0 * operator.matvec(mean) + float(mean @ mean)
         return result
 
     def _measure(self, scores: Array) -> float:
-        threshold = self._of_decisions.threshold(scores, self._data.positive, self._data.weight)
-        return self._of_decisions.score(
-            self._data.positive, scores - threshold, sample_weight=self._data.weight, pos_label=True
-        )
+        data = self._rows.data
+        threshold = self._of_decisions.threshold(scores, data.positive, data.weight)
+        return self._of_decisions.score(data.positive, scores - threshold, sample_weight=data.weight, pos_label=True)
 
 
 class ThresholdBasedMixin(MeasureMixin):

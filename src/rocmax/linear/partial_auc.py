@@ -16,20 +16,20 @@ from rocmax.base import MeasureMixin
 from rocmax.linear.base import (
     CUTTING_PLANE_REMEDY,
     LinearScoreClassifier,
+    RowsInMemory,
     check_constraint_parameters,
     check_solver_parameters,
-    full_auc,
     make_constraint,
-    penalized_solver,
     solve_linear,
+    solver_for,
 )
 from rocmax.linear.refine import RULES, Start, WindowRefinement, weighted_spread
-from rocmax.linear.sharded import FitFilesMixin, ShardedRefinement, ShardedSet
+from rocmax.linear.sharded import FitFilesMixin
 from rocmax.losses import Loss, PairwiseHinge, PartialAUCHinge, PartialAUCRamp, PartialAUCStructural
 from rocmax.measures import Measure, PartialAUCMeasure
 from rocmax.operators import as_operator
 from rocmax.penalties import Ball, SquaredL2
-from rocmax.solvers import CCCP, LBFGS, Callback, Progress, ProximalBundle, Result
+from rocmax.solvers import CCCP, LBFGS, Callback, Progress, Result
 
 # One problem on a window, shared by the classifier with a given strength and the one with cross-validation.
 
@@ -45,6 +45,21 @@ class WindowProblem:
     tol: float
     max_iter: int
 
+    def check(self, constraint: Any = None, radius: Any = None, l1_ratio: Any = None, groups: Any = None) -> None:
+        """Raise ValueError if a parameter is invalid, or does not go with the others."""
+        check_number("tol", self.tol, above=0.0)
+        check_number("max_iter", self.max_iter, above=0, integer=True)
+        check_number("C", self.C, above=0.0)
+        check_corner(*self.window)
+        check_constraint_parameters(constraint, radius, l1_ratio, groups)
+        check_choice("loss", self.loss, ("auto", "tight", "structural", "hinge", "ramp"))
+        check_solver_parameters(self.solver, self.loss, ("tight", "structural", "hinge"), constraint)
+        if constraint is not None and (self.loss == "ramp" or (self.loss == "hinge" and self.window[0] > 0)):
+            raise ValueError(
+                f"with a constraint, loss must be convex; got {self.loss!r}, which is not convex"
+                f'{" for min_fpr > 0" if self.loss == "hinge" else ""}; use "auto", "tight" or "structural"'
+            )
+
     @property
     def measure(self) -> Measure:
         """The partial AUC of the window."""
@@ -58,22 +73,22 @@ class WindowProblem:
     def minimize(self, data: Any, w0: Array | None = None, callback: Callback | None = None) -> Result:
         """Minimize the penalized loss, from ``w0`` if it is better than the usual start."""
         if self.loss == "auto":
-            kind: Any = WindowRefinement if isinstance(data, TrainingSet) else ShardedRefinement
-            refinement = kind(data, self.window, self.tol, self.max_iter)
-            result: Result = refinement.run(refinement.logistic_start(), self.C, w0, callback)
-            return result
-        solver, penalty = penalized_solver(self.solver, self.tol, self.max_iter), SquaredL2(self.C)
+            refinement = WindowRefinement(data.standardized(), self.window, self.tol, self.max_iter)
+            return refinement.run(refinement.logistic_start(), self.C, w0, callback)
+        penalty = SquaredL2(self.C)
         if self.loss in ("tight", "structural") or (self.solver == "cutting_plane" and self.window[0] == 0):
+            solver = solver_for(self.convex_loss, penalty, self.tol, self.max_iter, self.solver)
             return solve_linear(solver, self.convex_loss, data, penalty, w0, callback)
-        if self.loss == "hinge" and w0 is not None and w0.any():
-            start = w0
-        else:
-            full = full_auc(data, penalty, penalized_solver(self.solver, self.tol, max(self.max_iter, 100)))
+        start = w0
+        if self.loss == "ramp" or start is None or not start.any():
+            inner = solver_for(PairwiseHinge(), penalty, self.tol, max(self.max_iter, 100), self.solver)
+            full = solve_linear(inner, PairwiseHinge(), data, penalty)
             if not full.w.any():
                 return full
             start = full.w
         if self.loss == "hinge":
-            outer = CCCP(self.tol, self.max_iter, inner=solver)
+            inner = solver_for(PairwiseHinge(), penalty, self.tol, self.max_iter, self.solver)
+            outer = CCCP(self.tol, self.max_iter, inner=inner)
             return solve_linear(outer, PartialAUCHinge(*self.window), data, penalty, start, callback)
         if w0 is not None and self.on_rows(data, w0) > self.on_rows(data, start):
             start = w0
@@ -81,12 +96,12 @@ class WindowProblem:
 
     def minimize_in(self, ball: Ball, data: Any, w0: Array | None, callback: Callback | None = None) -> Result:
         """Minimize the convex loss in a ball; with "auto", that of the full AUC if its partial AUC is larger."""
-        solver = ProximalBundle(self.tol, self.max_iter)
-        result = solve_linear(solver, self.convex_loss, data, ball, w0, callback)
-        if self.loss != "auto" or self.window == (0.0, 1.0, 0.0):
-            return result
-        other = solve_linear(solver, PairwiseHinge(), data, ball, w0, callback)
-        return other if self.on_rows(data, other.w) > self.on_rows(data, result.w) else result
+        losses = [self.convex_loss]
+        if self.loss == "auto" and self.window != (0.0, 1.0, 0.0):
+            losses.append(PairwiseHinge())
+        solver = solver_for(losses[0], ball, self.tol, self.max_iter)
+        results = [solve_linear(solver, loss, data, ball, w0, callback) for loss in losses]
+        return max(results, key=lambda result: self.on_rows(data, result.w)) if len(results) > 1 else results[0]
 
     def _descend(self, data: TrainingSet, start: Array, callback: Callback | None) -> Result:
         """Minimize the ramp loss from ``start``; return ``start`` if it has a larger partial AUC on the training rows.
@@ -104,11 +119,9 @@ class WindowProblem:
         return replace(result, w=start, objective=objective, trace=trace)
 
     def on_rows(self, data: Any, w: Array) -> float:
-        """Return the partial AUC of weights on rows in memory or in shards."""
-        scores: Any = as_operator(data.X).matvec(w)
-        if isinstance(data, ShardedSet):
-            return data.score(self.measure, scores)
-        return self.measure.score(data.positive, scores, sample_weight=data.weight, pos_label=True)
+        """Return the partial AUC of weights on rows."""
+        area: float = data.score(self.measure, as_operator(data.X).matvec(w))
+        return area
 
     def remedy(self, constrained: bool = False) -> str:
         """Return the part of a warning that explains zero weights."""
@@ -270,17 +283,7 @@ class PartialAUCClassifier(FitFilesMixin, MeasureMixin, LinearScoreClassifier):
         self.warm_start = warm_start
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number("C", self.C, above=0.0)
-        check_corner(self.min_fpr, self.max_fpr, self.min_tpr)
-        check_constraint_parameters(self.constraint, self.radius, self.l1_ratio, self.groups)
-        check_choice("loss", self.loss, ("auto", "tight", "structural", "hinge", "ramp"))
-        check_solver_parameters(self.solver, self.loss, ("tight", "structural", "hinge"), self.constraint)
-        if self.constraint is not None and (self.loss == "ramp" or (self.loss == "hinge" and self.min_fpr > 0)):
-            raise ValueError(
-                f"with a constraint, loss must be convex; got {self.loss!r}, which is not convex"
-                f'{" for min_fpr > 0" if self.loss == "hinge" else ""}; use "auto", "tight" or "structural"'
-            )
+        self._problem().check(self.constraint, self.radius, self.l1_ratio, self.groups)
 
     def _problem(self) -> WindowProblem:
         window = (self.min_fpr, self.max_fpr, self.min_tpr)
@@ -312,7 +315,7 @@ _LOGISTIC_CS, _TIGHT_CS, _HINGE_CS, _TRIAL = (0.01, 0.1, 1.0, 10.0), (0.01, 1.0,
 class Fold:
     """One split: fit on the training rows, score on the held-out rows."""
 
-    data: TrainingSet
+    data: RowsInMemory
     train: Index
     test: Index
     problem: WindowProblem
@@ -353,9 +356,11 @@ class Fold:
         return replace(self, train=rows, test=rows)
 
     def _refinement(self) -> WindowRefinement:
-        return WindowRefinement(self._part(), self.problem.window, self.problem.tol, self.problem.max_iter)
+        return WindowRefinement(
+            self._part().standardized(), self.problem.window, self.problem.tol, self.problem.max_iter
+        )
 
-    def _part(self) -> TrainingSet:
+    def _part(self) -> RowsInMemory:
         weight = self.data.weight
         return self.data._replace(
             X=self.data.X[self.train],
@@ -540,7 +545,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         self
         """
         self._check_parameters()
-        data = check_training_set(self, X, y, sample_weight, self.pos_label)
+        data = RowsInMemory(*check_training_set(self, X, y, sample_weight, self.pos_label))
         self._fit_to(with_groups(data, groups))
         return self
 
@@ -554,7 +559,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         for value in self.Cs:
             check_number("each of Cs", value, above=0.0)
 
-    def _fit_to(self, data: TrainingSet) -> None:
+    def _fit_to(self, data: Any) -> None:
         """Fit the models of the folds, and keep the mean of the best ones."""
         folds = [Fold(data, *split, self._problem()) for split in self._splits(data)]
         Cs = np.unique(np.asarray(self.Cs, dtype=np.float64))

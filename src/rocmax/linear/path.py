@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +14,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rocmax._support import Array, stack_level
 from rocmax._validation import (
-    TrainingSet,
     check_choice,
     check_number,
     check_training_set,
@@ -21,11 +21,12 @@ from rocmax._validation import (
     positive_index,
     towards,
 )
-from rocmax.linear.base import CONSTRAINTS, make_constraint
+from rocmax.linear.base import CONSTRAINTS, RowsInMemory, make_constraint
 from rocmax.linear.partial_auc import PartialAUCClassifier, WindowProblem
 from rocmax.losses import PartialAUCTight
 from rocmax.measures import PartialAUCMeasure
 from rocmax.operators import as_operator
+from rocmax.penalties import Ball
 
 
 @dataclass(frozen=True)
@@ -168,53 +169,32 @@ def partial_auc_path(
     True
     """
     check_choice("constraint", constraint, CONSTRAINTS)
-    model = PartialAUCClassifier(
-        min_fpr,
-        max_fpr,
-        loss,
-        min_tpr=min_tpr,
-        constraint=constraint,
-        radius=1.0,
-        l1_ratio=l1_ratio,
-        groups=groups,
-        tol=tol,
-        max_iter=max_iter,
-        pos_label=pos_label,
-    )
-    model._check_parameters()
-    data = check_training_set(model, X, y, sample_weight, pos_label)
-    grid = _default_radii(model, constraint, data, n_radii) if radii is None else _check_radii(radii)
-    return _walk(model, constraint, data, grid)
+    problem = WindowProblem((min_fpr, max_fpr, min_tpr), loss, 1.0, "certified", tol, max_iter)
+    problem.check(constraint, 1.0, l1_ratio, groups)
+    # Validation notes the names of the features.
+    notes = PartialAUCClassifier()
+    data = RowsInMemory(*check_training_set(notes, X, y, sample_weight, pos_label))
 
+    def ball(radius: float) -> Ball:
+        return make_constraint(constraint, radius, l1_ratio, groups, data.X.shape[1])
 
-def _walk(model: PartialAUCClassifier, constraint: str, data: TrainingSet, grid: Array) -> PartialAUCPath:
-    d = data.X.shape[1]
-    zero = np.zeros(d)
-    at_zero = _tight(model, data).value_and_gradient(np.zeros(data.positive.size))[0]
-    problem = WindowProblem(
-        (model.min_fpr, model.max_fpr, model.min_tpr), model.loss, model.C, model.solver, model.tol, model.max_iter
-    )
-    rows = [(0.0, zero, 0, problem.on_rows(data, zero), at_zero, 0.0)]
+    at_zero, slope = data.bind(PartialAUCTight(*problem.window)).value_and_gradient(np.zeros(data.positive.size))
+    if radii is None:
+        grid = _default_radii(ball, at_zero, as_operator(data.X).rmatvec(slope), n_radii)
+    else:
+        grid = _check_radii(radii)
+    rows = [(0.0, zero := np.zeros(data.X.shape[1]), 0, problem.on_rows(data, zero), at_zero, 0.0)]
     w, missed = zero, []
     for radius in grid:
-        ball = make_constraint(constraint, radius, model.l1_ratio, model.groups, d)
-        result = problem.minimize_in(ball, data, w)
+        result = problem.minimize_in(ball(radius), data, w)
         w = result.w
         missed += [] if result.converged else [float(radius)]
-        rows.append((radius, w, ball.n_used(w), problem.on_rows(data, w), result.objective, result.gap))
+        rows.append((radius, w, ball(radius).n_used(w), problem.on_rows(data, w), result.objective, result.gap))
     radii, coefs, used, scores, objectives, gaps = map(np.array, zip(*rows, strict=True))
-    if missed:
-        text = (
-            f"partial_auc_path: {len(missed)} fits did not reach tol={model.tol:g}, the first at radius {missed[0]:.3g}"
-        )
-        warnings.warn(f"{text}; raise max_iter or tol", ConvergenceWarning, stacklevel=stack_level())
-    if not coefs.any():
-        text = f"partial_auc_path collapsed: all weights are zero at every radius. {problem.remedy(constrained=True)}"
-        warnings.warn(text, ConvergenceWarning, stacklevel=stack_level())
-    sign = direction(data.positive_index)
+    _warn(problem, missed, collapsed=not coefs.any())
     return PartialAUCPath(
         radii=radii,
-        coefs=sign * coefs,
+        coefs=direction(data.positive_index) * coefs,
         n_features=np.count_nonzero(coefs, axis=1),
         n_groups=used,
         partial_auc=scores,
@@ -222,16 +202,21 @@ def _walk(model: PartialAUCClassifier, constraint: str, data: TrainingSet, grid:
         gaps=gaps,
         classes=data.classes,
         constraint=constraint,
-        min_fpr=model.min_fpr,
-        max_fpr=model.max_fpr,
-        min_tpr=model.min_tpr,
-        feature_names=getattr(model, "feature_names_in_", None),
-        pos_label=model.pos_label,
+        min_fpr=min_fpr,
+        max_fpr=max_fpr,
+        min_tpr=min_tpr,
+        feature_names=getattr(notes, "feature_names_in_", None),
+        pos_label=pos_label,
     )
 
 
-def _tight(model: PartialAUCClassifier, data: TrainingSet) -> Any:
-    return PartialAUCTight(model.min_fpr, model.max_fpr, model.min_tpr).bind(data.positive, data.weight)
+def _warn(problem: WindowProblem, missed: list[float], collapsed: bool) -> None:
+    if missed:
+        text = f"partial_auc_path: {len(missed)} fits did not reach tol={problem.tol:g}, the first at radius "
+        warnings.warn(f"{text}{missed[0]:.3g}; raise max_iter or tol", ConvergenceWarning, stacklevel=stack_level())
+    if collapsed:
+        text = f"partial_auc_path collapsed: all weights are zero at every radius. {problem.remedy(constrained=True)}"
+        warnings.warn(text, ConvergenceWarning, stacklevel=stack_level())
 
 
 def _check_radii(radii: ArrayLike) -> Array:
@@ -241,16 +226,13 @@ def _check_radii(radii: ArrayLike) -> Array:
     return values
 
 
-def _default_radii(model: PartialAUCClassifier, constraint: str, data: TrainingSet, n_radii: int) -> Array:
+def _default_radii(ball: Callable[[float], Ball], value: float, slope: Array, n_radii: int) -> Array:
     check_number("n_radii", n_radii, above=1, integer=True)
-    value, coefficients = _tight(model, data).value_and_gradient(np.zeros(data.positive.size))
-    slope = as_operator(data.X).rmatvec(coefficients)
     if not slope.any():
         return np.geomspace(0.05, 20.0, n_radii)
 
     def excess(log_radius: float) -> float:
-        ball = make_constraint(constraint, float(np.exp(log_radius)), model.l1_ratio, model.groups, slope.size)
-        return float(np.log(ball.support(-slope) / value))
+        return float(np.log(ball(float(np.exp(log_radius))).support(-slope) / value))
 
     unit = np.exp(brentq(excess, -60.0, 60.0, xtol=1e-6))
     result: Array = unit * np.geomspace(0.05, 20.0, n_radii)

@@ -9,12 +9,12 @@ import numpy as np
 
 from rocmax._support import Array, Bools
 from rocmax._validation import TrainingSet, check_number
-from rocmax.linear.base import LinearScoreClassifier, full_auc, solve_linear
+from rocmax.linear.base import LinearScoreClassifier, solve_linear, solver_for
 from rocmax.losses import ContingencyLoss, FreeShift, Loss, PairwiseHinge
 from rocmax.measures import ROCAUCMeasure, best_measure, find_measure
 from rocmax.metrics.curve import rank_labels
 from rocmax.penalties import Ball, SquaredL2
-from rocmax.solvers import Callback, Result, SmoothedNewton, choose_solver
+from rocmax.solvers import Callback, Result, choose_solver
 
 
 class ScoreClassifier(LinearScoreClassifier):
@@ -167,7 +167,9 @@ class ScoreClassifier(LinearScoreClassifier):
             solver = choose_solver(bound, penalty, self.tol, self.max_iter)
         self.solver_ = solver
         if getattr(solver, "needs_start", False) and isinstance(penalty, SquaredL2) and (w0 is None or not w0.any()):
-            full = full_auc(data, penalty, SmoothedNewton(solver.tol, max(solver.max_iter, 100)))
+            full_auc = PairwiseHinge()
+            inner = solver_for(full_auc, penalty, solver.tol, max(solver.max_iter, 100))
+            full = solve_linear(inner, full_auc, data, penalty)
             if not full.w.any():
                 return full
             w0 = full.w

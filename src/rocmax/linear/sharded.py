@@ -13,17 +13,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from rocmax._files import check_output, write_file
-from rocmax._rounding import window_end
 from rocmax._support import Array
 from rocmax._validation import check_flag, direction, positive_index, warn_if_majority
 from rocmax.data.store import checksum
-from rocmax.linear import refine
-from rocmax.losses import Loss
+from rocmax.linear.refine import Start, fit_logistic
+from rocmax.losses import BoundLoss, Loss
 from rocmax.losses.binned import Bins, ScoreGrid
-from rocmax.measures import Measure, PartialAUCMeasure
+from rocmax.measures import Measure
 from rocmax.penalties import Unpenalized
 from rocmax.sharded.driver import (
     RowCoefficients,
@@ -35,7 +33,7 @@ from rocmax.sharded.driver import (
     certified,
 )
 from rocmax.sharded.shard import LocalShards, Partition, Shard
-from rocmax.solvers import LBFGS, Callback, Progress, Result, SmoothedNewton
+from rocmax.solvers import LBFGS, Callback, Result, SmoothedNewton
 from rocmax.solvers.base import Cuts, Solver
 
 if TYPE_CHECKING:
@@ -179,7 +177,7 @@ class ShardedSet:
         sample_rows: int = 20_000,
     ) -> None:
         self.space, self.classes, self.positive_index = space, classes, positive_index
-        self.X = ShardedOperator(space)
+        self.X, self.shape, self.scale = ShardedOperator(space), (space.n_rows, space.n_features), 1.0
         self.checkpoint: Checkpoint | None = None
         self._n_bins, self._sample_rows = n_bins, sample_rows
         # Rows near a threshold whose distinct scores are fetched to compute it exactly: as many as bins.
@@ -212,6 +210,45 @@ class ShardedSet:
         means, positive, weight = self.bins(scores).rows
         return measure.score(positive, means, sample_weight=weight, pos_label=True)
 
+    # What a refinement needs, as of :class:`~rocmax.linear.refine.StandardizedRows`.
+
+    def standardized(self) -> ShardedSet:
+        """Return the set: weights refer to standardized features already."""
+        return self
+
+    def part(self, step: int) -> None:
+        """Return None: no part of the rows is in this process."""
+        return
+
+    def logistic(self, strength: float, tol: float, max_iter: int, balanced: bool = False) -> Array:
+        """Return the weights of logistic regression with this weight of the loss."""
+        problem = ShardedLogistic(self.space, strength)
+
+        def run(operator: Any, _: Solver | None, v: Array | None) -> Result:
+            v = fit_logistic(problem, tol, max_iter, v, operator.save)
+            return Result(v[:-1], np.nan, np.nan, 1, True, "logistic regression", [])
+
+        return self.stage(run).w
+
+    def start(self, w: Array) -> Start:
+        """Return weights and their scores, scaled to unit standard deviation."""
+        scores = self.X.matvec(w)
+        if not scores.any():
+            return Start(w, scores)
+        (variance,) = self.space.moments(list(scores.terms))[1].ravel()
+        spread = np.sqrt(max(float(variance), 0.0)) or 1.0
+        return Start(w / spread, (1.0 / spread) * scores)
+
+    def anchored(self, loss: ShardedLoss, anchor: Start, strength: float) -> ShardedAnchored:
+        """Return a loss of standardized scores with a penalty on their distance from those of a start."""
+        return ShardedAnchored(loss, anchor.scores, strength)
+
+    def minimize(self, solver: LBFGS, objective: BoundLoss, w: Array, callback: Callback | None) -> Result:
+        """Minimize an objective from some weights."""
+        return self.stage(
+            lambda operator, solver, w: solver.solve(operator, objective, Unpenalized(), w, callback), solver, w
+        )
+
     def threshold(self, measure: Measure, scores: Scores) -> float:
         """Return the threshold of a measure: from bins, then from the exact scores of the rows near it."""
         bins = self.bins(scores)
@@ -235,6 +272,23 @@ class ShardedSet:
     def bins(self, scores: Scores, grid: ScoreGrid | None = None) -> Bins:
         """Return the bins of scores."""
         return self.space.bins(scores, scores.grid(self._n_bins) if grid is None else grid)[0]
+
+
+class ShardedLogistic:
+    """Objective of ``LogisticRegression(C=C)`` on shards, with one pass over the rows for value and gradient."""
+
+    def __init__(self, space: Space, C: float) -> None:
+        self._space, self._total = space, space.m + space.n
+        self.ridge = np.append(np.full(space.n_features, 1.0 / (C * self._total)), 0.0)
+
+    def value_and_gradient(self, v: Array) -> tuple[float, Array]:
+        """Return value and gradient; the intercept is the last weight."""
+        space, (raw, shift) = self._space, self._space.raw(v[:-1])
+        answers = space.ask((), Shard.logistic, raw, float(v[-1]) - shift, space.double)
+        value, slope = sum(a[0] for a in answers), sum(a[2] for a in answers)
+        gradient = (np.sum([a[1] for a in answers], axis=0) - space.mean * slope) / space.scale
+        ridge = self.ridge * v
+        return float(value / self._total + 0.5 * ridge @ v), np.append(gradient, slope) / self._total + ridge
 
 
 def fit_shards(
@@ -277,84 +331,6 @@ def _around(grid: ScoreGrid, at: float) -> tuple[float, float]:
 
 def _joined(rows: tuple[Array, NDArray[np.bool_], Array], kept: NDArray[np.bool_], other: list[Any]) -> Any:
     return tuple(np.concatenate([column[kept], new]) for column, new in zip(rows, other, strict=True))
-
-
-# Default method for the partial AUC on rows in shards: the steps of :class:`WindowRefinement` with histograms.
-
-
-class ShardedRefinement:
-    """Fit of a starting point, and minimization of the bounded loss from it, on rows in shards."""
-
-    def __init__(self, data: ShardedSet, window: tuple[float, float, float], tol: float, max_iter: int) -> None:
-        self._data, self._window, self._tol, self._max_iter = data, window, tol, max_iter
-        self._area = PartialAUCMeasure(*window)
-        self._loss = self._area.soft_loss(refine.RULES.step)
-
-    def logistic_start(self, strength: float = 1.0) -> Scores:
-        """Return the starting point, logistic regression with this weight of the loss."""
-        return self._normalized(self._logistic(strength).w)
-
-    def run(self, start: Scores, C: float, w0: Array | None = None, callback: Callback | None = None) -> Result:
-        """Minimize the bounded loss with a penalty on the distance from ``start``, or from ``w0`` if better."""
-        space = self._data.space
-        low, high, floor = self._window
-        positives = (1.0 - floor) * space.m
-        held = 1.0 / (1.0 / positives + 1.0 / (window_end(space.n, high) - window_end(space.n, low)))
-        reach = C * refine.RULES.trust * held / space.n_features if start.any() else 0.0
-        if reach == 0:
-            value = self._data.bind(self._loss).value_and_gradient(start)[0]
-            trace = [Progress(value, np.nan, 1)]
-            if callback is not None:
-                callback(trace[0])
-            return Result(start.w, value, np.nan, 1, True, "the starting point", trace)
-        objective = ShardedAnchored(self._data.bind(self._loss), start, 1.0 / reach)
-        begin, value = start, objective.value_and_gradient(start)[0]
-        if w0 is not None and np.any(w0):
-            other = self._normalized(w0)
-            begin = other if objective.value_and_gradient(other)[0] < value else start
-        descent = LBFGS(0.01 * self._tol, self._max_iter)
-        result = self._data.stage(
-            lambda operator, solver, w: solver.solve(operator, objective, Unpenalized(), w, callback), descent, begin.w
-        )
-        ended = self._data.X.matvec(result.w)
-        if self._data.score(self._area, ended) < self._data.score(self._area, start):
-            trace = [progress._replace(objective=value) for progress in result.trace]
-            return replace(result, w=start.w, objective=value, trace=trace)
-        return replace(result, w=self._normalized(result.w).w)
-
-    def _logistic(self, strength: float) -> Result:
-        """Fit ``LogisticRegression(C=strength)``, by L-BFGS with one pass for each evaluation."""
-        space = self._data.space
-        total = space.m + space.n
-        ridge = np.full(space.n_features + 1, 1.0 / (strength * total))
-        ridge[-1] = 0.0
-
-        def objective(x: Array) -> tuple[float, Array]:
-            v, shift = space.raw(x[:-1])
-            answers = space.ask((), Shard.logistic, v, float(x[-1]) - shift, space.double)
-            value, slope = sum(a[0] for a in answers), sum(a[2] for a in answers)
-            gradient = (np.sum([a[1] for a in answers], axis=0) - space.mean * slope) / space.scale
-            return float(value / total + 0.5 * ridge @ x**2), np.append(gradient, slope) / total + ridge * x
-
-        options = {"maxiter": 10 * self._max_iter, "maxls": 50, "gtol": min(1e-4, 0.1 * self._tol)}
-
-        def run(operator: Any, _: None, x: Array | None) -> Result:
-            x = np.zeros(ridge.size) if x is None else x
-            found: Any = minimize(
-                objective, x, jac=True, method="L-BFGS-B", options=options, callback=lambda x: operator.save(x.copy())
-            )
-            return Result(found.x[:-1], float(found.fun), np.nan, int(found.nit), True, "logistic regression", [])
-
-        return self._data.stage(run)
-
-    def _normalized(self, w: Array) -> Scores:
-        """Return scores with unit standard deviation."""
-        scores: Scores = self._data.X.matvec(w)
-        if not scores.any():
-            return scores
-        (variance,) = self._data.space.moments(list(scores.terms))[1].ravel()
-        spread = np.sqrt(max(float(variance), 0.0)) or 1.0
-        return (1.0 / spread) * scores
 
 
 # Fits of data in files that are larger than memory.

@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import expit, log_expit
-from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from rocmax._support import Array, Index
 from rocmax._validation import LARGEST, canonical_csr
 from rocmax.losses.binned import Bins, ScoreGrid
 from rocmax.metrics.curve import distinct_scores
-from rocmax.operators import reference_point, row_scores, row_sum, with_sufficient_precision
+from rocmax.operators import moments, reference_point, row_scores, row_sum, with_sufficient_precision
 
 # Rows whose scores are processed at a time, and values of a dense chunk that are copied at a time.
 BLOCK = 1 << 16
@@ -37,8 +36,6 @@ class Moments(NamedTuple):
     def merged(self, other: Moments) -> Moments:
         """Return the moments of both sets of rows (Chan, Golub and LeVeque 1979)."""
         total = self.weight + other.weight
-        if total == 0:
-            return self
         apart = other.mean - self.mean
         mean = self.mean + apart * (other.weight / total)
         square = self.square + other.square + apart**2 * (self.weight * other.weight / total)
@@ -51,24 +48,6 @@ def row_blocks(start: int, chunk: Any) -> Iterator[tuple[slice, Any]]:
     for first in range(0, chunk.shape[0], step):
         block = chunk[first : first + step]
         yield slice(start + first, start + first + block.shape[0]), block
-
-
-def moments(chunk: Any, weight: Array | None) -> Moments:
-    """Return the moments of some rows; those of a constant feature are exactly its value and 0."""
-    weight = np.ones(chunk.shape[0]) if weight is None else weight
-    total = float(weight.sum())
-    if total == 0:
-        return Moments(0.0, np.zeros(chunk.shape[1]), np.zeros(chunk.shape[1]))
-    if sparse.issparse(chunk):
-        mean, variance = mean_variance_axis(canonical_csr(chunk).astype(np.float64), axis=0, weights=weight)
-        return Moments(total, mean, np.maximum(variance, 0.0) * total)  # of constant features, about -1e-47
-    values = chunk.astype(np.float64)
-    first = values[0].copy()
-    values -= first
-    apart = weight @ values / total
-    values -= apart
-    values *= values
-    return Moments(total, first + apart, weight @ values)
 
 
 # Rows of one process: products, histograms of scores and samples, computed chunk by chunk.
@@ -185,7 +164,11 @@ class Shard:
         for start, chunk in self._rows.chunks():
             self._check(chunk, start)
             for rows, block in row_blocks(start, chunk):
-                found = found.merged(moments(block, self._weights(rows)))
+                weight = self._filled_weights(rows)
+                if (total := float(weight.sum())) > 0:
+                    block = canonical_csr(block) if sparse.issparse(block) else block
+                    mean, variance = moments(block.astype(np.float64), weight)
+                    found = found.merged(Moments(total, mean, total * variance))
         return found
 
     def summary(self, key: int, rate: float) -> tuple[float, float, list[tuple[int, Array]]]:
