@@ -65,6 +65,15 @@ def merged(parts: list[Histogram], n_bins: int) -> Histogram:
     return Histogram(labels, level, low[order][first], *joined)
 
 
+def joined(parts: list[Any], n_bins: int) -> Histogram:
+    """Compute delayed histograms of partitions on the workers, where they are merged in pairs, and return their sum."""
+    dask = need("dask")
+    while len(parts) > 1:
+        parts = [dask.delayed(merged)(parts[i : i + 2], n_bins) for i in range(0, len(parts), 2)]
+    found: Histogram = dask.compute(*parts)[0]
+    return found
+
+
 def _by_label(part: Histogram, labels: NDArray[Any]) -> Array:
     """Return the weights of a histogram with one row for each of all labels."""
     found = np.zeros((labels.size, part.low.size))
@@ -101,7 +110,7 @@ class CurveBounds(NamedTuple):
     lowest: Curve
     highest: Curve
 
-    def between(self, metric: Callable[..., float], **params: float) -> tuple[float, float]:
+    def between(self, metric: Callable[..., float], **params: Any) -> tuple[float, float]:
         """Return the smaller and the larger value of a measure of the lowest and the highest curve."""
         ends = metric(self.lowest, **params), metric(self.highest, **params)
         return min(ends), max(ends)
@@ -110,12 +119,9 @@ class CurveBounds(NamedTuple):
 def curve(y_true: Any, y_score: Any, sample_weight: Any, pos_label: Any, n_bins: int) -> CurveBounds:
     """Return the ROC curve of dask collections, each partition of which is read once."""
     check_number("n_bins", n_bins, above=1, integer=True)
-    dask = need("dask")
     delayed = enumerate(aligned(y_score=y_score, y_true=y_true, sample_weight=sample_weight))
-    parts = [dask.delayed(histogram, pure=False)(number, *one, n_bins) for number, one in delayed]
-    while len(parts) > 1:
-        parts = [dask.delayed(merged)(parts[i : i + 2], n_bins) for i in range(0, len(parts), 2)]
-    (found,) = dask.compute(*parts)
+    count = need("dask").delayed(histogram, pure=False)
+    found = joined([count(number, *one, n_bins) for number, one in delayed], n_bins)
     labels = found.labels.labels
     check_some_rows(labels)
     index = positive_index(labels, pos_label)
@@ -218,7 +224,7 @@ def partial_auc_score(
     check_window(min_fpr, max_fpr, any_width=True)
     check_floor(min_tpr)
     found = curve(y_true, y_score, sample_weight, pos_label, n_bins)
-    limits = {"min_fpr": min_fpr, "max_fpr": max_fpr, "min_tpr": min_tpr}
+    limits: dict[str, Any] = {"min_fpr": min_fpr, "max_fpr": max_fpr, "min_tpr": min_tpr}
     value = partial_auc(found.straight, **limits)
     low, high = found.between(partial_auc, **limits)
     return Estimate(value, max(value - low, high - value))
