@@ -71,7 +71,7 @@ def test_homes():
     assert rocmax.solvers.Result.__module__ == "rocmax.solvers"
     assert rocmax.metrics.partial_auc_score.__module__ == "rocmax.metrics"
     assert rocmax.metrics.roc_auc_score.__module__.startswith("sklearn")
-    assert rocmax.displays.ConvergenceDisplay.__module__ == "rocmax.displays"
+    assert rocmax.displays.PartialAUCPathDisplay.__module__ == "rocmax.displays"
     assert rocmax.data.DataError.__module__ == "rocmax.data"
     assert repr(rocmax.losses.FBeta) == "<class 'rocmax.losses.FBeta'>"
 

@@ -13,13 +13,12 @@ from sklearn.metrics import roc_curve
 from sklearn.naive_bayes import GaussianNB
 
 from rocmax import (
-    AUCClassifier,
     PartialAUCClassifier,
     PartialAUCPath,
     PartialROCDisplay,
     metrics,
 )
-from rocmax.displays import ConvergenceDisplay, PartialAUCPathDisplay
+from rocmax.displays import PartialAUCPathDisplay
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -109,22 +108,6 @@ def test_the_corner_is_shaded_and_enlarged(problem):
     assert (same.min_tpr, same.max_fpr) == (0.8, 1.0)
     with pytest.raises(ValueError, match="min_tpr must be at least 0 and below 1; got 1"):
         PartialROCDisplay.from_predictions(y, scores, min_tpr=1.0, **options)
-
-
-def test_convergence_of_a_fit(problem):
-    X, y = problem
-    model = AUCClassifier(pos_label="fraud").fit(X, y)
-    display = ConvergenceDisplay.from_estimator(model)
-    assert display.objective.tolist() == [step.objective for step in model.trace_]
-    assert len(display.ax_.get_lines()) == 2
-    bound = display.ax_.get_lines()[1].get_ydata()
-    assert np.all(np.diff(bound) >= 0)
-    assert display.objective[-1] - bound[-1] <= 1e-3 * display.objective[-1] * 1.01
-    # A loss that is not convex has no bound.
-    free = ConvergenceDisplay.from_estimator(PartialAUCClassifier(pos_label="fraud").fit(X, y))
-    assert len(free.ax_.get_lines()) == 1
-    with pytest.raises(ValueError, match="must be fitted and have the attribute trace_; got LogisticRegression"):
-        ConvergenceDisplay.from_estimator(LogisticRegression().fit(X, y))
 
 
 @pytest.mark.parametrize("radii", [np.geomspace(0.08, 30, 6), [0.004, 2.0], [0.2, 0.5], [3.0], np.geomspace(1e-7, 1e4)])

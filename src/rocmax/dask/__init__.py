@@ -7,11 +7,13 @@ its memory and the bytes that cross the network in a round do not depend on the 
 from __future__ import annotations
 
 from rocmax._docstrings import publish
+from rocmax.dask.boosted import DaskBoostedClassifier
 from rocmax.dask.estimators import DaskAUCClassifier, DaskPartialAUCClassifier
 from rocmax.dask.metrics import Estimate, fpr_at_tpr, partial_auc_score, roc_auc_score, tpr_at_fpr
 
 __all__ = [
     "DaskAUCClassifier",
+    "DaskBoostedClassifier",
     "DaskPartialAUCClassifier",
     "Estimate",
     "fpr_at_tpr",

@@ -10,7 +10,7 @@ import asyncio
 import itertools
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -63,13 +63,31 @@ class Cluster:
 
     def check_package(self) -> None:
         """Raise RuntimeError if a worker does not have this package: functions of it could not be sent there."""
-        if workers := sorted(self._listed()):
+        if workers := sorted(self.workers()):
             self.call(exec, [(workers, ("import rocmax.dask.cluster", {}))])
 
     def locate(self, keys: Iterable[str]) -> dict[str, str]:
         """Return the worker that holds the result of a task, for each of some tasks that have one."""
         found = self._scheduler("who_has", keys=list(keys))
         return {key: min(workers) for key, workers in found.items() if workers}
+
+    def loaded(self, futures: Mapping[int, Any]) -> dict[int, str]:
+        """Wait until partitions, given by number, are in the memory of workers; return their workers."""
+        waiting, found = set(futures), dict[int, str]()
+        fine = time.monotonic()
+        while True:
+            keys = {futures[number].key: number for number in waiting}
+            found.update((keys[key], worker) for key, worker in self.locate(keys).items())
+            waiting.difference_update(found)
+            if not waiting:
+                return found
+            for number in waiting:
+                raise_error(number, futures[number])
+            if self.working():
+                fine = time.monotonic()
+            elif time.monotonic() - fine > self.timeout:
+                raise self.no_progress()
+            time.sleep(RULES.check / 20)
 
     def working(self) -> bool:
         """Return whether some worker has tasks and is not paused."""
@@ -80,7 +98,7 @@ class Cluster:
 
     def no_progress(self) -> RuntimeError:
         """Return the error if no worker loads a partition for some time."""
-        if not self._listed():
+        if not self.workers():
             found = f"the cluster must have at least one worker; got none for {self.timeout:g} s. Start workers"
             return RuntimeError(f"{found}, or raise timeout; with checkpoint, the next fit continues")
         return RuntimeError(
@@ -103,7 +121,7 @@ class Cluster:
                 raise RuntimeError(f"the worker {worker} failed: {type(answer).__name__}: {answer}") from answer
         return {worker: answer for worker, answer in found.items() if not isinstance(answer, OSError)}
 
-    def _listed(self) -> set[str]:
+    def workers(self) -> set[str]:
         """Return the addresses of the workers that the scheduler knows."""
         return set(self._scheduler("ncores"))
 
@@ -119,7 +137,7 @@ class Cluster:
             except OSError as error:
                 if future.done():
                     raise self._no_scheduler() from error
-                if not self._listed().issuperset(workers):
+                if not self.workers().issuperset(workers):
                     return {}
 
     def _scheduler(self, operation: str, **arguments: Any) -> Any:
@@ -345,6 +363,15 @@ async def on_partitions(
     return await asyncio.get_running_loop().run_in_executor(_thread(), _caught, function, dask_worker.id, loaded, *args)
 
 
+def changed(number: int) -> DataError:
+    """Return the error for a partition whose values differ when it is read again."""
+    return DataError(
+        f"partition {number} must have the same values whenever it is read; got other ones after the loss or the "
+        "arrival of a worker. Its files have changed, or it is not computed in the same way each time: write the rows "
+        "to files that do not change"
+    )
+
+
 def _caught(function: Callable[..., Any], *args: Any) -> Any:
     """Return the result or the error: an exception of a call on a worker means that the worker was lost."""
     try:
@@ -385,11 +412,7 @@ def _make_shard(
     """
     for one in loaded:
         if one.checksum != sums[one.number]:
-            raise DataError(
-                f"partition {one.number} must have the same values whenever it is read; got other ones after the loss "
-                "or the arrival of a worker. Its files have changed, or it is not computed in the same way each time: "
-                "write the rows to files that do not change"
-            )
+            raise changed(one.number)
     weights = [np.ones(one.y.size) if one.weight is None else one.weight for one in loaded]
     weight = None if all(one.weight is None for one in loaded) else np.concatenate(weights)
     labels = np.concatenate([np.asarray(one.y == positive, dtype=bool) for one in loaded])
@@ -502,7 +525,7 @@ class DaskShards:
             if not waiting:
                 return found
             groups: dict[str, list[int]] = {}
-            for number, worker in sorted(self._locate(waiting).items()):
+            for number, worker in sorted(self._cluster.loaded({i: self._futures[i] for i in waiting}).items()):
                 groups.setdefault(worker, []).append(number)
             calls = [
                 ([worker], (function, [self._futures[number].key for number in group], arguments(group)))
@@ -513,24 +536,6 @@ class DaskShards:
                     found.append((worker, groups[worker], given))
                     waiting.difference_update(groups[worker])
         raise _too_many()
-
-    def _locate(self, numbers: Iterable[int]) -> dict[int, str]:
-        """Wait until partitions are loaded; return their workers."""
-        waiting, found = set(numbers), dict[int, str]()
-        fine = time.monotonic()
-        while True:
-            keys = {self._futures[number].key: number for number in waiting}
-            found.update((keys[key], worker) for key, worker in self._cluster.locate(keys).items())
-            waiting.difference_update(found)
-            if not waiting:
-                return found
-            for number in waiting:
-                raise_error(number, self._futures[number])
-            if self._cluster.working():
-                fine = time.monotonic()
-            elif time.monotonic() - fine > self._cluster.timeout:
-                raise self._cluster.no_progress()
-            time.sleep(RULES.check / 20)
 
 
 def _checked(worker: str, found: Any) -> Any:

@@ -25,90 +25,37 @@ from rocmax.dask.cluster import (
 from rocmax.dask.metrics import partial_auc_score
 from rocmax.data import DataError
 from rocmax.linear.auc import AUCClassifier
-from rocmax.linear.base import LinearScoreClassifier
 from rocmax.linear.partial_auc import PartialAUCClassifier
 from rocmax.linear.sharded import Checkpoint, ShardedSet, check_supported, fit_shards
 from rocmax.sharded.driver import Space
 
-# Base class of the linear estimators on dask collections.
+# Base classes of the estimators on dask collections.
 
 
-class DaskLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Fit of a linear estimator on dask collections."""
+class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Model that was fitted on dask collections, and its predictions for others."""
 
-    # The plain estimator, which has the same parameters.
-    _plain: type[LinearScoreClassifier]
+    # The plain estimator.
+    _plain: Any
     classes_: NDArray[Any]
     pos_label: Any
-
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        *,
-        standardize: bool = True,
-        checkpoint: Any = None,
-        timeout: float = 60.0,
-    ) -> Self:
-        """Fit the model on the workers of the current client.
-
-        Parameters
-        ----------
-        X : dask Array or DataFrame of shape (n_samples, n_features)
-            Training rows. Each worker loads its own partitions and keeps them in memory during the fit.
-        y : dask Array or Series of shape (n_samples,)
-            Two classes, of any type, with the partitions of ``X``.
-        sample_weight : dask Array or Series of shape (n_samples,), default=None
-            Sample weights, with the partitions of ``X``.
-        standardize : bool, default=True
-            Whether the penalty or the constraint refers to standardized features; ``coef_`` always refers to the
-            original features.
-        checkpoint : str or Path, default=None
-            File in which the state of the fit is saved after each iteration. If it exists, the fit continues from it; a
-            checkpoint of other data or parameters is an error. It is removed when the fit ends.
-        timeout
-
-        Returns
-        -------
-        self
-        """
-        local: Any = self._plain(**self.get_params())
-        local._check_parameters()
-        check_supported(local)
-        check_flag("standardize", standardize)
-        check_number("timeout", timeout, above=0.0)
-        saved = None if checkpoint is None else Checkpoint(checkpoint)
-        shards = DaskShards(Cluster(_current_client(), timeout), aligned(X=X, y=y, sample_weight=sample_weight))
-        try:
-            facts = shards.facts()
-            if saved is not None:
-                saved.load(self._settings(facts, standardize))
-            data, names = _prepare(shards, facts, self.pos_label)
-            data.checkpoint = saved
-            local.__dict__.update(_fitted(self))
-            fit_shards(local, data, standardize, local._previous_weights(data.X.shape[1]), local._progress())
-        finally:
-            shards.close()
-        local.__dict__.pop("feature_names_in_", None)
-        if names is not None and all(isinstance(name, str) for name in names):
-            local.feature_names_in_ = np.array(names, dtype=object)
-        self.__dict__.pop("feature_names_in_", None)
-        self.__dict__.update(_fitted(local) | {"n_rounds_": shards.rounds})
-        return self
 
     def to_local(self) -> Any:
         """Return the fitted model as the plain estimator, which does not need dask.
 
         Returns
         -------
-        AUCClassifier or PartialAUCClassifier
+        AUCClassifier, PartialAUCClassifier or BoostedClassifier
             The model.
         """
         check_is_fitted(self)
-        local = self._plain(**self.get_params())
-        local.__dict__.update(_fitted(self))
+        local = self._unfitted()
+        local.__dict__.update(fitted_attributes(self))
         return local
+
+    def _unfitted(self) -> Any:
+        """Return the plain estimator with the parameters of this one."""
+        return self._plain(**self.get_params())
 
     def decision_function(self, X: Any) -> Any:
         """Return the score of each row minus the threshold; positive values indicate ``classes_[1]``.
@@ -123,7 +70,7 @@ class DaskLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         dask Array or Series of shape (n_samples,)
             Decision values, computed on the workers.
         """
-        return self._mapped(X, LinearScoreClassifier.decision_function, np.zeros(1))
+        return self._mapped(X, self._plain.decision_function, np.zeros(1))
 
     def positive_scores(self, X: Any) -> Any:
         """Return scores in which higher means more likely positive, whatever the order of the labels.
@@ -141,7 +88,7 @@ class DaskLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         dask Array or Series of shape (n_samples,)
             The values of ``decision_function``, negated if the positive class is ``classes_[0]``.
         """
-        return self._mapped(X, LinearScoreClassifier.positive_scores, np.zeros(1))
+        return self._mapped(X, self._plain.positive_scores, np.zeros(1))
 
     def predict(self, X: Any) -> Any:
         """Return the predicted class of each row.
@@ -157,7 +104,7 @@ class DaskLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
             Class labels.
         """
         check_is_fitted(self)
-        return self._mapped(X, LinearScoreClassifier.predict, self.classes_)
+        return self._mapped(X, self._plain.predict, self.classes_)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the measure that this estimator optimizes, computed on the given rows.
@@ -201,6 +148,66 @@ class DaskLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
         return X.map_blocks(_applied, local, method, like.dtype, drop_axis=1, dtype=like.dtype, meta=like[:0])
 
+
+class DaskLinear(DaskClassifier):
+    """Fit of a linear estimator on dask collections."""
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        standardize: bool = True,
+        checkpoint: Any = None,
+        timeout: float = 60.0,
+    ) -> Self:
+        """Fit the model on the workers of the current client.
+
+        Parameters
+        ----------
+        X : dask Array or DataFrame of shape (n_samples, n_features)
+            Training rows. Each worker loads its own partitions and keeps them in memory during the fit.
+        y : dask Array or Series of shape (n_samples,)
+            Two classes, of any type, with the partitions of ``X``.
+        sample_weight : dask Array or Series of shape (n_samples,), default=None
+            Sample weights, with the partitions of ``X``.
+        standardize : bool, default=True
+            Whether the penalty or the constraint refers to standardized features; ``coef_`` always refers to the
+            original features.
+        checkpoint : str or Path, default=None
+            File in which the state of the fit is saved after each iteration. If it exists, the fit continues from it; a
+            checkpoint of other data or parameters is an error. It is removed when the fit ends.
+        timeout
+
+        Returns
+        -------
+        self
+        """
+        local: Any = self._unfitted()
+        local._check_parameters()
+        check_supported(local)
+        check_flag("standardize", standardize)
+        check_number("timeout", timeout, above=0.0)
+        saved = None if checkpoint is None else Checkpoint(checkpoint)
+        shards = DaskShards(Cluster(current_client(), timeout), aligned(X=X, y=y, sample_weight=sample_weight))
+        try:
+            facts = shards.facts()
+            if saved is not None:
+                saved.load(self._settings(facts, standardize))
+            data, names = _prepare(shards, facts, self.pos_label)
+            data.checkpoint = saved
+            local.__dict__.update(fitted_attributes(self))
+            fit_shards(local, data, standardize, local._previous_weights(data.X.shape[1]), local._progress())
+        finally:
+            shards.close()
+        local.__dict__.pop("feature_names_in_", None)
+        if names is not None and all(isinstance(name, str) for name in names):
+            local.feature_names_in_ = np.array(names, dtype=object)
+        self.__dict__.pop("feature_names_in_", None)
+        self.__dict__.update(fitted_attributes(local) | {"n_rounds_": shards.rounds})
+        return self
+
     def _settings(self, facts: list[PartitionFacts], standardize: bool) -> str:
         """Return a description of the partitions and of the parameters that determine the result."""
         ignored = ("verbose", "max_iter")
@@ -209,14 +216,15 @@ class DaskLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         return f"{type(self).__name__} {content}"
 
 
-def _current_client() -> Any:
+def current_client() -> Any:
+    """Return the client of the user; raise ValueError if there is none."""
     try:
         return need("distributed").default_client()
     except ValueError as error:
         raise ValueError("a distributed.Client must have been created, and not be closed; got none") from error
 
 
-def _fitted(estimator: Any) -> dict[str, Any]:
+def fitted_attributes(estimator: Any) -> dict[str, Any]:
     """Return the attributes of the model that a fit has set."""
     return {name: value for name, value in vars(estimator).items() if name.endswith("_") and name != "n_rounds_"}
 
@@ -225,7 +233,7 @@ def _prepare(shards: DaskShards, facts: list[PartitionFacts], pos_label: Any) ->
     """Check that the partitions belong together, and make the training set and the names of the features."""
     first = next((fact for fact in facts if fact.shape[0]), facts[0])
     for fact in facts:
-        _check_columns(fact, first)
+        check_columns(fact, first)
     if not first.shape[1]:
         raise DataError(f"X must have at least one column; got none in partition {first.number}")
     classes = reduce(LabelSet.joined, (LabelSet(fact.number, fact.labels) for fact in facts)).labels
@@ -239,7 +247,8 @@ def _prepare(shards: DaskShards, facts: list[PartitionFacts], pos_label: Any) ->
     return ShardedSet(space, classes, index, sample_rows=rows), first.names
 
 
-def _check_columns(fact: PartitionFacts, first: PartitionFacts) -> None:
+def check_columns(fact: PartitionFacts, first: PartitionFacts) -> None:
+    """Raise DataError if a partition has other columns than the first one."""
     if fact.shape[1] != first.shape[1] or fact.names != first.names:
         got = fact.names if fact.names is not None and fact.shape[1] == first.shape[1] else fact.shape[1]
         wanted = first.names if got is fact.names else first.shape[1]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rocmax._rounding import DUST
 from rocmax._support import Array, check_floor, check_rate, check_window, need
 from rocmax._validation import check_number, positive_index
 from rocmax.dask.cluster import LabelSet, aligned, check_some_rows, checked_labels, checked_weight
 from rocmax.data import DataError
+from rocmax.metrics.curve import Blocks, Curve
+from rocmax.metrics.scores import best_fpr, best_tpr, partial_auc
 
 # Histograms of scores, made on the workers and merged in pairs. With few distinct scores, each has its own cell.
 
@@ -63,6 +65,15 @@ def merged(parts: list[Histogram], n_bins: int) -> Histogram:
     return Histogram(labels, level, low[order][first], *joined)
 
 
+def joined(parts: list[Any], n_bins: int) -> Histogram:
+    """Compute delayed histograms of partitions on the workers, where they are merged in pairs, and return their sum."""
+    dask = need("dask")
+    while len(parts) > 1:
+        parts = [dask.delayed(merged)(parts[i : i + 2], n_bins) for i in range(0, len(parts), 2)]
+    found: Histogram = dask.compute(*parts)[0]
+    return found
+
+
 def _by_label(part: Histogram, labels: NDArray[Any]) -> Array:
     """Return the weights of a histogram with one row for each of all labels."""
     found = np.zeros((labels.size, part.low.size))
@@ -92,34 +103,35 @@ def _numbers(number: int, y_score: Any) -> Array:
     return scores
 
 
-class RateCurve(NamedTuple):
-    """Cells of scores in descending order: weights above and in each, whether it has several scores; total weights."""
+class CurveBounds(NamedTuple):
+    """ROC curve that is a straight line inside each cell, and the lowest and the highest one that the cells allow."""
 
-    fp: Array
-    tp: Array
-    negative: Array
-    positive: Array
-    is_wide: NDArray[np.bool_]
-    n: float
-    m: float
+    straight: Curve
+    lowest: Curve
+    highest: Curve
+
+    def between(self, metric: Callable[..., float], **params: Any) -> tuple[float, float]:
+        """Return the smaller and the larger value of a measure of the lowest and the highest curve."""
+        ends = metric(self.lowest, **params), metric(self.highest, **params)
+        return min(ends), max(ends)
 
 
-def curve(y_true: Any, y_score: Any, sample_weight: Any, pos_label: Any, n_bins: int) -> RateCurve:
+def curve(y_true: Any, y_score: Any, sample_weight: Any, pos_label: Any, n_bins: int) -> CurveBounds:
     """Return the ROC curve of dask collections, each partition of which is read once."""
     check_number("n_bins", n_bins, above=1, integer=True)
-    dask = need("dask")
     delayed = enumerate(aligned(y_score=y_score, y_true=y_true, sample_weight=sample_weight))
-    parts = [dask.delayed(histogram, pure=False)(number, *one, n_bins) for number, one in delayed]
-    while len(parts) > 1:
-        parts = [dask.delayed(merged)(parts[i : i + 2], n_bins) for i in range(0, len(parts), 2)]
-    (found,) = dask.compute(*parts)
+    count = need("dask").delayed(histogram, pure=False)
+    found = joined([count(number, *one, n_bins) for number, one in delayed], n_bins)
     labels = found.labels.labels
     check_some_rows(labels)
     index = positive_index(labels, pos_label)
-    negative, positive = found.weight[1 - index, ::-1], found.weight[index, ::-1]
-    above = np.cumsum(negative) - negative, np.cumsum(positive) - positive
-    is_wide = (found.low < found.high)[::-1]
-    return RateCurve(*above, negative, positive, is_wide, float(negative.sum()), float(positive.sum()))
+    straight = Blocks(found.weight[1 - index, ::-1], found.weight[index, ::-1]).curve()
+    fp, tp = straight
+    # Inside a cell of several scores, the curve may first go right or first go up; that of one score is straight.
+    wide = np.flatnonzero((found.low < found.high)[::-1]) + 1
+    right = Curve(np.insert(fp, wide, fp[wide]), np.insert(tp, wide, tp[wide - 1]))
+    up = Curve(np.insert(fp, wide, fp[wide - 1]), np.insert(tp, wide, tp[wide]))
+    return CurveBounds(straight, right, up)
 
 
 # The measures.
@@ -212,16 +224,10 @@ def partial_auc_score(
     check_window(min_fpr, max_fpr, any_width=True)
     check_floor(min_tpr)
     found = curve(y_true, y_score, sample_weight, pos_label, n_bins)
-    low, high = found.n * min_fpr, found.n * max_fpr
-    # The area above the lower end of the range of true-positive rates.
-    tp = found.tp - found.m * min_tpr
-    scale = found.m * (1.0 - min_tpr) * (high - low)
-    tied = _areas(found.fp, tp, found.negative, found.positive, low, high)
-    # The curve of a cell lies inside a rectangle above its first point, and that of one score is a straight line.
-    width = np.clip(found.fp + found.negative, low, high) - np.clip(found.fp, low, high)
-    least, largest = (width * np.maximum(height, 0.0) for height in (tp, tp + found.positive))
-    error = np.where(found.is_wide, np.maximum(tied - least, largest - tied), 0.0)
-    return Estimate(float(tied.sum()) / scale, float(error.sum()) / scale)
+    limits: dict[str, Any] = {"min_fpr": min_fpr, "max_fpr": max_fpr, "min_tpr": min_tpr}
+    value = partial_auc(found.straight, **limits)
+    low, high = found.between(partial_auc, **limits)
+    return Estimate(value, max(value - low, high - value))
 
 
 def tpr_at_fpr(
@@ -259,13 +265,8 @@ def tpr_at_fpr(
     Estimate(value=0.5, error=0.0)
     """
     check_rate("max_fpr", max_fpr)
-    found = curve(y_true, y_score, sample_weight, pos_label, n_bins)
-    allowed = found.n * max_fpr * (1 + DUST)
-    cell = int(np.searchsorted(found.fp + found.negative, allowed, side="right"))
-    if cell == found.fp.size:
-        return Estimate(1.0, 0.0)
-    error = float(found.positive[cell]) / found.m if found.is_wide[cell] else 0.0
-    return Estimate(float(found.tp[cell]) / found.m, error)
+    low, high = curve(y_true, y_score, sample_weight, pos_label, n_bins).between(best_tpr, max_fpr=max_fpr)
+    return Estimate(low, high - low)
 
 
 def fpr_at_tpr(
@@ -303,24 +304,5 @@ def fpr_at_tpr(
     Estimate(value=0.5, error=0.0)
     """
     check_rate("min_tpr", min_tpr)
-    found = curve(y_true, y_score, sample_weight, pos_label, n_bins)
-    required = found.m * min_tpr * (1 - DUST)
-    if required == 0:
-        return Estimate(0.0, 0.0)
-    cell = min(int(np.searchsorted(found.tp + found.positive, required)), found.tp.size - 1)
-    before, inside = float(found.fp[cell]) / found.n, float(found.negative[cell]) / found.n
-    return Estimate(before, inside) if found.is_wide[cell] else Estimate(before + inside, 0.0)
-
-
-def _areas(x: Array, y: Array, dx: Array, dy: Array, low: float, high: float) -> Array:
-    """Return the area below each of some straight lines, from ``(x, y)`` to ``(x + dx, y + dy)``, and above zero.
-
-    Only the part inside a window of ``x`` counts.
-    """
-    left, right = np.clip(x, low, high), np.clip(x + dx, low, high)
-    slope = np.divide(dy, dx, out=np.zeros_like(dy), where=dx > 0)
-    start, end = y + slope * (left - x), y + slope * (right - x)
-    rise = end - start
-    crossing = np.divide(end**2, 2 * rise, out=np.zeros_like(rise), where=(start < 0) & (end > 0))
-    result: Array = (right - left) * np.where(start < 0, crossing, (start + end) / 2)
-    return result
+    low, high = curve(y_true, y_score, sample_weight, pos_label, n_bins).between(best_fpr, min_tpr=min_tpr)
+    return Estimate(low, high - low)

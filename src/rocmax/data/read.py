@@ -423,17 +423,20 @@ def _labels(source: Source, column: Any, target: str) -> NDArray[Any]:
     labels: NDArray[Any] = column.to_pandas().to_numpy()
     lacking = int(np.count_nonzero(np.isnan(labels))) if labels.dtype.kind == "f" else column.null_count
     if lacking:
-        found = f"{source.path} must have a label in each row; got {lacking} missing in column {target!r}"
-        raise DataError(Message(found, Parameter("skip_unlabeled", True, "; to leave these rows out: {}")))
+        raise _unlabeled(source, f"{lacking} missing in column {target!r}")
     return labels
+
+
+def _unlabeled(source: Source, got: str) -> DataError:
+    found = f"{source.path} must have a label in each row; got {got}"
+    return DataError(Message(found, Parameter("skip_unlabeled", True, "; to leave these rows out: {}")))
 
 
 def labeled(source: Source, X: Any, y: NDArray[Any]) -> Table:
     """Return the rows of an svmlight file; raise DataError for labels that are NaN unless they are left out."""
     lacking = np.isnan(y)
     if lacking.any() and not source.reading.skip_unlabeled:
-        found = f"{source.path} must have a label in each row; got {np.count_nonzero(lacking)} that are not numbers"
-        raise DataError(Message(found, Parameter("skip_unlabeled", True, "; to leave these rows out: {}")))
+        raise _unlabeled(source, f"{np.count_nonzero(lacking)} that are not numbers")
     return Table(X[~lacking], y[~lacking]) if lacking.any() else Table(X, y)
 
 
@@ -601,15 +604,12 @@ def csv_table(source: Source, columns: Sequence[str], types: Mapping[str, Any]) 
     if types:
         types = {**types, **_booleans(source, columns, types)}
     with _opened_csv(source, columns, types, whole=True) as table:
-        pass
-    if table.num_rows == 0:
-        raise DataError(f"{source.path} has a header but no rows")
-    return table
+        return table
 
 
 def csv_chunks(source: Source, columns: Sequence[str], types: Mapping[str, Any]) -> Iterator[Any]:
     """Yield the file as Arrow tables; types that are not given are inferred from the first block."""
-    pa, count = arrow(), 0
+    pa = arrow()
     declared = {**types, **_booleans(source, columns, types)}
     # Later blocks are likely to fit float64 where the first has integers or no value.
     wide = {
@@ -617,12 +617,7 @@ def csv_chunks(source: Source, columns: Sequence[str], types: Mapping[str, Any])
         for name, kind in _first_types(source, columns, declared)
     }
     with _opened_csv(source, columns, {**wide, **declared}) as reader:
-        for batch in reader:
-            if batch.num_rows:
-                count += batch.num_rows
-                yield pa.Table.from_batches([batch])
-    if count == 0:
-        raise DataError(f"{source.path} has a header but no rows")
+        yield from (pa.Table.from_batches([batch]) for batch in reader)
 
 
 @contextmanager
@@ -820,8 +815,6 @@ def frame_table(source: Source, columns: Sequence[str]) -> Any:
             table = chosen.to_arrow() if hasattr(chosen, "to_arrow") else pa.table(chosen)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise DataError(f"{source.path} has a column that contains neither numbers, text nor dates: {error}") from error
-    if table.num_rows == 0:
-        raise DataError(f"{source.path} has columns but no rows")
     return table
 
 
@@ -852,12 +845,9 @@ def parquet_chunks(source: Source, columns: Sequence[str]) -> Iterator[Any]:
     """Yield the file as Arrow tables; one row group and one table of limited size are in memory."""
     pa = arrow()
     with _open_parquet(source) as file:
-        if file.metadata.num_rows == 0:
-            raise DataError(f"{source.path} has columns but no rows")
         try:
             for batch in file.iter_batches(_batch_rows(columns), columns=list(columns)):
-                if batch.num_rows:
-                    yield pa.Table.from_batches([batch]).select(list(columns))
+                yield pa.Table.from_batches([batch]).select(list(columns))
         except (OSError, pa.ArrowException) as error:
             raise DataError(f"{source.path} is damaged: {error}") from error
 
@@ -881,7 +871,7 @@ def _open_parquet(source: Source) -> Any:
         raise DataError(f"{source.path} is not a parquet file, although its name says so: {error}") from error
 
 
-# Sheets of Excel workbooks, read with pandas and copied to csv files, whose values they are read like.
+# Sheets of Excel workbooks, read with openpyxl and copied to csv files, whose values they are read like.
 
 
 SHEET_DELIMITER = ","
@@ -897,39 +887,36 @@ def sheet_copy(source: Source, likely: str | None) -> tuple[Any, str]:
         "w", suffix=".csv", encoding="utf-8", newline=""
     )
     writer, width = csv.writer(copy, delimiter=SHEET_DELIMITER, lineterminator="\n"), 0
-    for number, cells in enumerate(table.itertuples(index=False), 1):
-        texts = [_text(cell, source.reading.decimal or ".") for cell in cells]
-        filled = max((i for i, text in enumerate(texts, 1) if text), default=0)
+    for number, texts in enumerate(table, 1):
+        filled = _filled(texts)
         if filled and not width:
             width = filled
             texts = [text or f"unnamed: {i}" for i, text in enumerate(texts)]  # the names of pandas
         elif filled > width:
             found = f"{source.at(number)}: the value {texts[filled - 1]!r} is to the right of the header"
             raise DataError(f"{found}; name its column, or delete it")
-        writer.writerow(texts[:width] if filled else [])
+        writer.writerow([*texts, *[""] * width][:width] if filled else [])
     copy.flush()
     return copy, sheet
 
 
-def _sheet(source: Source, likely: str | None) -> tuple[str, Any]:
-    """Return the name and the cells of the sheet to read."""
-    need("openpyxl")
+def _sheet(source: Source, likely: str | None) -> tuple[str, list[list[str]]]:
+    """Return the name and the cells of the sheet to read, as they are written in a csv file."""
+    load, sheet = need("openpyxl").load_workbook, source.reading.sheet
     _check_workbook(source)
-    sheet, cells = source.reading.sheet, {"header": None, "dtype": object, "na_filter": False}
     try:
-        pd = need("pandas")
-        with pd.ExcelFile(source.path, engine="openpyxl") as book:
-            present = list(book.sheet_names)
-            sheet = likely if sheet is None and likely in present else sheet
-            shown = [each.title for each in book.book.worksheets if each.sheet_state == "visible"]
-            wanted = [name for name in present if name == sheet or (sheet is None and name in shown)]
-            tables = {name: pd.read_excel(book, sheet_name=name, **cells) for name in wanted}
+        with closing(load(source.path, read_only=True, data_only=True, keep_links=False)) as book:
+            sheets = {each.title: each for each in book.worksheets}
+            sheet = likely if sheet is None and likely in sheets else sheet
+            shown = [name for name, each in sheets.items() if each.sheet_state == "visible"]
+            wanted = [name for name in sheets if name == sheet or (sheet is None and name in shown)]
+            tables = {name: _cells(sheets[name], source.reading.decimal or ".") for name in wanted}
     except Exception as error:  # openpyxl raises errors of all kinds for damaged files
         reason = f"{type(error).__name__}: {error}"
         raise DataError(f"{source.path} is not an Excel workbook, or is damaged ({reason})") from error
     if sheet is not None and not tables:
-        raise DataError(f"{source.path} has no sheet {sheet!r}; its sheets are {_listed(present)}")
-    filled = {name: table for name, table in tables.items() if (table != "").to_numpy().any()}
+        raise DataError(f"{source.path} has no sheet {sheet!r}; its sheets are {_listed(list(sheets))}")
+    filled = {name: table for name, table in tables.items() if any(map(_filled, table))}
     if not filled:
         raise DataError(f"{source.path} is empty: none of its sheets has values")
     if len(filled) > 1:
@@ -940,7 +927,17 @@ def _sheet(source: Source, likely: str | None) -> tuple[str, Any]:
     return name, table
 
 
-def _refuse_lost_formulas(source: Source, sheet: str, table: Any) -> None:
+def _cells(sheet: Any, decimal: str) -> list[list[str]]:
+    sheet.reset_dimensions()  # those that a file declares may be wrong
+    return [[_text(cell, decimal) for cell in row] for row in sheet.rows]
+
+
+def _filled(texts: list[str]) -> int:
+    """Return the number of the last cell of a row with a value."""
+    return max((i for i, text in enumerate(texts, 1) if text), default=0)
+
+
+def _refuse_lost_formulas(source: Source, sheet: str, table: list[list[str]]) -> None:
     """Raise DataError if the value of a formula is not in the file, and would be lost."""
     with zipfile.ZipFile(source.path) as archive:
         sheets = [name for name in archive.namelist() if name.startswith("xl/worksheets/")]
@@ -948,8 +945,7 @@ def _refuse_lost_formulas(source: Source, sheet: str, table: Any) -> None:
             return
     with closing(need("openpyxl").load_workbook(source.path, read_only=True)) as book:
         for cell in (cell for row in book[sheet].iter_rows() for cell in row if cell.data_type == "f"):
-            inside = cell.row <= table.shape[0] and cell.column <= table.shape[1]
-            if not inside or table.iat[cell.row - 1, cell.column - 1] == "":
+            if "".join(table[cell.row - 1][cell.column - 1 : cell.column]) == "":
                 raise DataError(
                     f"{source.path}, cell {cell.coordinate}: the value of its formula is not in the file; open the "
                     "workbook in a spreadsheet program and save it there"
@@ -970,13 +966,18 @@ def _check_workbook(source: Source) -> None:
         raise source.broken(error) from error
 
 
-def _text(value: Any, decimal: str) -> str:
+def _text(cell: Any, decimal: str) -> str:
     """Return a value as it is written in a csv file."""
+    if cell.data_type == "e":  # such as a division by zero
+        return "nan"
+    value = cell.value
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return (str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)).replace(".", decimal)
-    return value.isoformat(" ") if isinstance(value, datetime.datetime) else str(value)
+        return (str(int(value)) if value.is_integer() else repr(value)).replace(".", decimal)
+    if isinstance(value, datetime.datetime):
+        return value.isoformat(" ")
+    return "" if value is None else str(value)
 
 
 # Svmlight files, read with scikit-learn.
@@ -1342,20 +1343,35 @@ def _joined(sources: list[Source], names: list[str], declared: dict[str, Any]) -
 
 
 def _whole(source: Source, names: list[str], declared: dict[str, Any]) -> Any:
-    if source.format == "frame":
-        return frame_table(source, names)
-    if source.format == "parquet":
+    if source.format in TEXT_FORMATS:
+        table = csv_table(source, names, declared)
+    elif source.format == "frame":
+        table = frame_table(source, names)
+    else:
         check_parquet_size(source, names)
-        return arrow().concat_tables(parquet_chunks(source, names))
-    return csv_table(source, names, declared)
+        table = arrow().concat_tables(_chunks(source, names, declared))
+    if table.num_rows == 0:
+        raise _no_rows(source)
+    return table
 
 
 def _chunks(source: Source, names: list[str], declared: dict[str, Any]) -> Iterator[Any]:
-    if source.format == "frame":
-        return frame_chunks(source, names)
-    if source.format == "parquet":
-        return parquet_chunks(source, names)
-    return csv_chunks(source, names, declared)
+    """Yield the rows as Arrow tables of limited size."""
+    if source.format in TEXT_FORMATS:
+        found = csv_chunks(source, names, declared)
+    else:
+        found = (frame_chunks if source.format == "frame" else parquet_chunks)(source, names)
+    empty = True
+    for table in found:
+        if table.num_rows:
+            empty = False
+            yield table
+    if empty:
+        raise _no_rows(source)
+
+
+def _no_rows(source: Source) -> DataError:
+    return DataError(f"{source.path} has {'a header' if source.format in TEXT_FORMATS else 'columns'} but no rows")
 
 
 # Public readers of files and data frames, as a whole or in batches.
