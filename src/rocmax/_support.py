@@ -95,7 +95,14 @@ class Caution(Message):
     """Message about a result that should not be used as it is; the command line prints it as a warning."""
 
 
-class ParameterError(ValueError):
+class MessageError(ValueError):
+    """Error with a text, or with the parts of a message that names parameters."""
+
+    def __init__(self, *parts: str | Parameter) -> None:
+        super().__init__(Message(*parts) if len(parts) > 1 else parts[0])
+
+
+class ParameterError(MessageError):
     """A parameter, or a combination of them, that cannot be used; the command line counts it as a bad call."""
 
 

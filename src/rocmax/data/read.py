@@ -28,13 +28,13 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_svmlight_file
 
 from rocmax._files import LEAST_LIMIT, beyond_limit, unpack_limit
-from rocmax._support import Message, Parameter, ParameterError, holding, need
+from rocmax._support import Message, MessageError, Parameter, ParameterError, holding, need
 from rocmax._validation import check_number
 
 # Errors about files that cannot be used.
 
 
-class DataError(ValueError):
+class DataError(MessageError):
     """Error about a file, or a value in it, that cannot be used; the message names both and the requirement."""
 
 

@@ -121,6 +121,8 @@ _SIGNED = r"^[+-]?"
 PERCENT = _SIGNED + r"\d+([.,]\d+)?\s*%$"
 DECIMAL_COMMA = _SIGNED + r"\d+,\d+$"
 GROUPED_DIGITS = _SIGNED + r"\d{1,3}([,. '’_]\d{3})+([.,]\d+)?$"
+# Numbers in another form.
+OTHER = f"({PERCENT})|({DECIMAL_COMMA})|({GROUPED_DIGITS})"
 
 
 class MixedColumn(NamedTuple):
@@ -134,30 +136,29 @@ class MixedColumn(NamedTuple):
 class ParsedColumn(NamedTuple):
     """Text of a column of numbers: the numbers, and the counts of its other values."""
 
-    numbers: Any
+    numbers: Array
     others: dict[str, int]
 
 
 def parsed_column(column: Any, source: TableSource, declared: bool) -> ParsedColumn | None:
     """Return the numbers of a column of text, or None if it is not one of numbers and not ``declared`` as one."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    text = pa.chunked_array([pa.array(column, pa.large_string(), from_pandas=True)])
-    n_values = len(text) - text.null_count
-    numbers, odd = parsed_numbers(text, source.reading)
+    # Each distinct value is parsed once.
+    text = pa.array(column, pa.large_string(), from_pandas=True)
+    text = (text.combine_chunks() if isinstance(text, pa.ChunkedArray) else text).dictionary_encode()
+    sizes = np.bincount(text.indices.drop_null().to_numpy(), minlength=len(text.dictionary))
+    numbers, odd = parsed_numbers(text.dictionary, source.reading)
+    values = zip(text.dictionary.to_pylist(), odd.to_pylist(), sizes.tolist(), strict=True)
+    others = {value: n for value, is_odd, n in values if is_odd or (not declared and re.match(PERCENT, value))}
+    others = dict(sorted(others.items(), key=lambda entry: -entry[1]))
     if not declared:
-        odd = pc.or_(odd, pc.fill_null(pc.match_substring_regex(text, PERCENT), False))
-    counts = _counts(text.filter(odd))
-    if declared:
-        return ParsedColumn(numbers, counts)
-    n_odd = sum(counts.values())
-    in_another_form = _matching(text, odd, f"({PERCENT})|({DECIMAL_COMMA})|({GROUPED_DIGITS})")
-    marks = sum(count for value, count in counts.items() if value.lower() in MARKS)
-    n_numbers = n_values - n_odd + in_another_form
-    if n_numbers < 2 or n_numbers + marks < RULES.almost_all * n_values:
-        return None
-    return ParsedColumn(numbers, counts)
+        marks = sum(n for value, n in others.items() if value.lower() in MARKS)
+        n_values, in_another_form = int(sizes.sum()), sum(n for value, n in others.items() if re.match(OTHER, value))
+        n_numbers = n_values - sum(others.values()) + in_another_form
+        if n_numbers < 2 or n_numbers + marks < RULES.almost_all * n_values:
+            return None
+    return ParsedColumn(numbers.take(text.indices).to_numpy(zero_copy_only=False), others)
 
 
 def check_sizes(X: Any, source: TableSource | None) -> None:
@@ -172,7 +173,7 @@ def check_sizes(X: Any, source: TableSource | None) -> None:
             found = None if source is None else source.find(name, partial(_is_huge, decimal=decimal))
             place, value = found or ("the table" if source is None else source.name, str(bad[0]))
             needed = f"column {name!r} must have numbers from -{LARGEST:g} to {LARGEST:g}; got {value}"
-            raise DataError(Message(f"{place}: {needed}; to read it as missing: ", Parameter("na", [value])))
+            raise DataError(f"{place}: {needed}; to read it as missing: ", Parameter("na", [value]))
 
 
 def _is_huge(text: str, decimal: str) -> bool:
@@ -180,17 +181,6 @@ def _is_huge(text: str, decimal: str) -> bool:
         return abs(float(text.replace(decimal, ".").removesuffix("%"))) > LARGEST
     except ValueError:
         return False
-
-
-def _matching(text: Any, among: Any, pattern: str) -> int:
-    import pyarrow.compute as pc
-
-    return int(pc.sum(pc.match_substring_regex(text.filter(among), pattern)).as_py() or 0)
-
-
-def _counts(values: Any) -> dict[str, int]:
-    found = {entry["values"]: entry["counts"] for entry in values.value_counts().to_pylist()}
-    return dict(sorted(found.items(), key=lambda entry: -entry[1]))
 
 
 def refuse_mixed(source: TableSource, columns: list[MixedColumn]) -> None:
@@ -209,7 +199,7 @@ def refuse_mixed(source: TableSource, columns: list[MixedColumn]) -> None:
         "; to leave them out: ",
         Parameter("drop", names),
     ]
-    raise DataError(Message(*parts))
+    raise DataError(*parts)
 
 
 def _described(source: TableSource, column: MixedColumn) -> list[str | Parameter]:
@@ -292,7 +282,7 @@ def find_order(
         advice = Parameter("day_first", False, "; to read the month first: {}")
         return True, [Message(found, ": the day is taken to be first, as it is usual with dots", advice)]
     choices = Parameter("day_first", True), " or ", Parameter("day_first", False)
-    raise DataError(Message(found, "; say which: ", *choices, ", or write them as yyyy-mm-dd"))
+    raise DataError(found, "; say which: ", *choices, ", or write them as yyyy-mm-dd")
 
 
 def parse_dates(name: str, column: Any, day_first: bool | None, source: TableSource | None = None) -> Any:
@@ -327,7 +317,7 @@ def _check_order(name: str, texts: Any, day_first: bool | None, source: TableSou
         got = _placed(name, texts[fields.index[0]], source)
         choices = Parameter("day_first", True), " or ", Parameter("day_first", False)
         needed = f"column {name!r} must have dates that begin with the year, as in the training table; got {got}"
-        raise DataError(Message(needed, "; write them as yyyy-mm-dd, or say which part is first: ", *choices))
+        raise DataError(needed, "; write them as yyyy-mm-dd, or say which part is first: ", *choices)
     month = fields[1 if day_first else 0].astype(int)
     against = texts[month.index[month > 12]]
     # A value such as 45/13/2024 is no date in either order.
@@ -337,7 +327,7 @@ def _check_order(name: str, texts: Any, day_first: bool | None, source: TableSou
         got = _placed(name, against.iloc[0], source)
         found = f"column {name!r} must have dates with the {order[0]} first; got {got}, with the {order[1]} first"
         advice = Parameter("day_first", not day_first, "; if all dates of this table are written so: {}")
-        raise DataError(Message(found, "; write them as yyyy-mm-dd", advice))
+        raise DataError(found, "; write them as yyyy-mm-dd", advice)
 
 
 def _parsed(texts: Any, day_first: bool) -> Any:
@@ -364,7 +354,7 @@ def _no_date(name: str, value: str, source: TableSource | None) -> DataError:
     if SHORT_YEAR.fullmatch(value):
         got = _placed(name, value, source)
         return DataError(f"column {name!r} must have dates with years of four digits; got {got}")
-    return DataError(Message(f"column {name!r} must contain dates; got {_placed(name, value, source)}", advice))
+    return DataError(f"column {name!r} must contain dates; got {_placed(name, value, source)}", advice)
 
 
 def _placed(name: str, value: str, source: TableSource | None) -> str:
@@ -387,6 +377,8 @@ def read_times(column: Any, day_first: bool | None, source: TableSource) -> tupl
 
     Raise DataError for a value that is missing, or that is neither.
     """
+    import pandas as pd
+
     name = str(column.name)
     missing = np.flatnonzero(column.isna())
     if missing.size:
@@ -403,7 +395,7 @@ def read_times(column: Any, day_first: bool | None, source: TableSource) -> tupl
             first = next(iter(found.others))
             raise DataError(f"column {name!r} must have a time in each row; got {_placed(name, first, source)}")
         else:
-            column = found.numbers
+            column = pd.Series(found.numbers)
     if column.dtype.kind == "M" and column.dt.tz is not None:
         column = column.dt.tz_convert("UTC")
     times = column if column.dtype.kind == "f" else parse_dates(name, column, day_first, source)
@@ -497,7 +489,7 @@ def plan_values(X: Any, source: TableSource, declared: Columns, codes: Sequence[
         else:
             if found.others:
                 mixed.append(MixedColumn(name, int(column.notna().sum()), found.others))
-            column = found.numbers.to_numpy()
+            column = found.numbers
             plan.append(_number(name, column, is_number))
             parsed.append(name)
         values[name] = column
@@ -611,8 +603,9 @@ def _with_group(name: str, reason: str) -> Message:
 
 
 def _text(name: str, column: Any, declared: bool, is_code: bool) -> Column:
-    missing, levels = int(column.isna().sum()), int(column.nunique())
-    n_values = len(column) - missing
+    counts = column.value_counts()
+    levels, n_values = counts.size, int(counts.sum())
+    missing = column.size - n_values
     if n_values == 0:
         return Column(name, "category", missing, levels, False, "no values")
     if declared:
@@ -620,7 +613,7 @@ def _text(name: str, column: Any, declared: bool, is_code: bool) -> Column:
     if levels == 1 and missing == 0:
         return Column(name, "category", missing, levels, False, "one value only")
     reason = identifying_text(n_values, levels)
-    if n_values and date_like(column.dropna()).mean() >= RULES.almost_all:
+    if counts[date_like(counts.index)].sum() >= RULES.almost_all * n_values:
         return _date(name, column, False)
     if reason is not None:
         return Column(name, "text" if is_free_text(column) else "identifier", missing, levels, False, reason)

@@ -28,7 +28,7 @@ from sklearn.utils.validation import has_fit_parameter
 from rocmax._docstrings import publish
 from rocmax._files import append_line, check_not_input, check_output, write_file
 from rocmax._folds import cv_splitter, has_times, standard_error
-from rocmax._support import Listener, Message, Parameter, ParameterError, holding, need
+from rocmax._support import Listener, Parameter, ParameterError, holding, need
 from rocmax._threads import using_threads
 from rocmax._validation import (
     check_choice,
@@ -358,7 +358,7 @@ def _forward_splits(y: NDArray[Any], depends: Dependence, n_splits: int) -> list
                 got = f"{y[rows].tolist()[0]!r} only, in {rows.size} rows" if rows.size else "no rows"
                 few = Parameter("n_splits"), ", a shorter ", Parameter("gap")
                 start = f"the {name} rows of split {number} of {n_splits} must have both classes; got {got}"
-                raise DataError(Message(f"{start}. Use fewer ", *few, " or more rows"))
+                raise DataError(f"{start}. Use fewer ", *few, " or more rows")
     return splits
 
 
@@ -646,12 +646,10 @@ def _check(
         check_choice("models", name, MODELS)
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ParameterError(Message(Parameter("models"), f" must be distinct names; got {twice[0]!r} more than once"))
+        raise ParameterError(Parameter("models"), f" must be distinct names; got {twice[0]!r} more than once")
     check_range("n_splits", n_splits, 2, math.inf, "an integer of at least 2", integer=True)
     if n_jobs == 0:
-        raise ParameterError(
-            Message(Parameter("n_jobs"), " must be a positive integer, or -1 for all processors; got 0")
-        )
+        raise ParameterError(Parameter("n_jobs"), " must be a positive integer, or -1 for all processors; got 0")
     check_seed(random_state)
     need_tables()
     for name in names:

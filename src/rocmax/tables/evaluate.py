@@ -149,8 +149,8 @@ def duplicate_notes(X: Any, train: Index, test: Index) -> list[str]:
         return []
     import pandas as pd
 
-    keys = pd.util.hash_pandas_object(X, index=False).to_numpy()
-    count = int(np.isin(keys[test], keys[train]).sum())
+    keys = pd.util.hash_pandas_object(X, index=False)
+    count = int(keys.iloc[test].isin(keys.iloc[train]).sum())
     if count <= RULES.duplicates * test.size:
         return []
     return [
@@ -208,10 +208,13 @@ def leak_notes(X: Any, positive: Bools) -> list[str]:
     most frequent one. Large or small numbers are not looked at, because a good feature separates classes by them.
     """
     notes: list[str] = []
+    sizes = np.array([np.count_nonzero(positive), np.count_nonzero(~positive)])
     for name in X.columns if hasattr(X, "columns") else ():
-        for text, values in _value_sets(X[name], RULES.leaked_share * min(positive.sum(), (~positive).sum())):
-            shares = values[positive].mean(), values[~positive].mean()
-            if _leaks(*shares, positive):
+        for text, counts in _value_sets(X[name], positive):
+            shares = counts / sizes
+            # 0 of n rows exclude, with a confidence of 95 %, a share of more than 3 / n.
+            least = RULES.leaked_ratio * np.maximum(shares, 3 / sizes)[::-1]
+            if np.any(shares >= np.maximum(RULES.leaked_share, least)):
                 rows = f"{shares[0]:.1%} of the positive rows and {shares[1]:.1%} of the others"
                 wish = "if it is known only after the label, leave it out: "
                 notes.append(Message(f"{name!r} {text} in {rows}; {wish}", Parameter("drop", [name])))
@@ -219,30 +222,36 @@ def leak_notes(X: Any, positive: Bools) -> list[str]:
     return notes[: RULES.most_suspects]
 
 
-def _value_sets(column: Any, fewest: float) -> Iterator[tuple[str, Bools]]:
-    """Yield sets of values, each with its description and whether each row is in it; ``fewest`` rows for a category."""
-    missing = column.isna().to_numpy()
-    if missing.all():
+def _value_sets(column: Any, positive: Bools) -> Iterator[tuple[str, Array]]:
+    """Yield sets of values, each with its description and the numbers of positive rows and of others in it."""
+    filled = column.notna().to_numpy()
+    sides = positive, ~positive
+    sizes, known = (np.array([np.count_nonzero(side & rows) for side in sides]) for rows in (True, filled))
+    if not filled.any():
         return
-    if missing.any():
-        yield "is filled", ~missing
-        yield "is missing", missing
-    counts = column.value_counts()
+    if not filled.all():
+        yield "is filled", known
+        yield "is missing", sizes - known
+    values = column.to_numpy() if column.dtype.kind == "f" else column
+    by_side = [values[side & filled] for side in sides]
     if column.dtype.kind == "f":
-        yield f"differs from {counts.index[0]:g}", ~missing & (column != counts.index[0]).to_numpy()
+        if any(_nearly_constant(*each) for each in zip(by_side, sizes, strict=True)):
+            usual = column.value_counts().index[0]
+            yield f"differs from {usual:g}", np.array([np.count_nonzero(each != usual) for each in by_side])
         return
-    for level in counts.index[counts >= fewest]:
-        yield f"is {level!r}", (column == level).to_numpy()
+    counts, counts_of = column.value_counts(), [each.value_counts() for each in by_side]
+    for level in counts.index[counts >= RULES.leaked_share * sizes.min()]:
+        yield f"is {level!r}", np.array([each.get(level, 0) for each in counts_of])
 
 
-def _leaks(of_positives: float, of_others: float, positive: Bools) -> bool:
-    """Return whether values are frequent in one class and `NoteRules.leaked_ratio` times as rare in the other."""
-    # 0 of n rows exclude, with a confidence of 95 %, a share of more than 3 / n.
-    sides = [(of_positives, 3 / int(positive.sum())), (of_others, 3 / int((~positive).sum()))]
-    return any(
-        share >= RULES.leaked_share and share >= RULES.leaked_ratio * max(other, least)
-        for (share, _), (other, least) in (sides, sides[::-1])
-    )
+def _nearly_constant(known: Array, n_rows: int) -> bool:
+    """Return whether nearly all rows of a class have one number: otherwise, it does not tell the classes apart."""
+    few = n_rows / RULES.leaked_ratio
+    if known.size <= 2 * few:
+        return True
+    # What nearly all have is the median.
+    median = np.partition(known, known.size // 2)[known.size // 2]
+    return bool(np.count_nonzero(known != median) <= few)
 
 
 def split_notes(n_splits: int) -> list[str]:

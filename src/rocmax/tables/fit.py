@@ -166,7 +166,7 @@ class FitSettings:
         if period is None:
             return self
         if training.times is None:
-            raise ParameterError(Message(Parameter("per", period), " requires times: ", Parameter("time", ...)))
+            raise ParameterError(Parameter("per", period), " requires times: ", Parameter("time", ...))
         rows = rows_per_period(training.times, period)
 
         def share(of: Limits) -> Limits:
@@ -176,10 +176,8 @@ class FitSettings:
         known = replace(share(limits), per=limits.column or (), block=block)
         if known.capacity is None or known.capacity >= 1:
             raise ParameterError(
-                Message(
-                    Parameter("capacity", limits.capacity),
-                    f" per {period} must be less than the number of rows per {period}; got {rows:g} rows",
-                )
+                Parameter("capacity", limits.capacity),
+                f" per {period} must be less than the number of rows per {period}; got {rows:g} rows",
             )
         return replace(self, limits=known)
 
@@ -224,30 +222,28 @@ def check_fit(
     check_choice("model", model, MODELS)
     if limits.confidence is not None and not limits.limited:
         either = Parameter("max_fpr", ...), " or ", Parameter("min_tpr", ...)
-        raise ParameterError(Message(Parameter("confidence"), " requires a limit: ", *either))
+        raise ParameterError(Parameter("confidence"), " requires a limit: ", *either)
     if limits.column is not None and limits.column == group:
-        raise ParameterError(Message(Parameter("per", group), " must be another column than ", Parameter("group")))
+        raise ParameterError(Parameter("per", group), " must be another column than ", Parameter("group"))
     if limits.rate == "group" and group is None:
-        raise ParameterError(Message(Parameter("rate", limits.rate), " requires groups: ", Parameter("group", ...)))
+        raise ParameterError(Parameter("rate", limits.rate), " requires groups: ", Parameter("group", ...))
     if test_size is not None:
         check_range("test_size", test_size, 0.05, 0.9, "a number from 0.05 to 0.9")
         test_size = float(test_size)
     if refit and (limits.column is not None or limits.block is not None):
         other = "per" if limits.column is not None else "block"
         more = " must not be given with ", Parameter(other), ", as the fit to all rows has one threshold"
-        raise ParameterError(Message(Parameter("refit", True), *more))
+        raise ParameterError(Parameter("refit", True), *more)
     if refit and time is not None:
         reason = ": no later rows are left for the threshold, and models of earlier rows do not show where it is"
-        raise ParameterError(Message(Parameter("refit", True), " must not be given with ", Parameter("time"), reason))
+        raise ParameterError(Parameter("refit", True), " must not be given with ", Parameter("time"), reason)
     if refit and limits.confidence is not None:
         raise ParameterError(
-            Message(
-                Parameter("refit", True),
-                " must not be given with ",
-                Parameter("confidence"),
-                ": the guarantee is for a model that has not seen the rows of its threshold, and there are none after "
-                "a fit to all of them; the threshold from cross-fitted scores has no guarantee",
-            )
+            Parameter("refit", True),
+            " must not be given with ",
+            Parameter("confidence"),
+            ": the guarantee is for a model that has not seen the rows of its threshold, and there are none after "
+            "a fit to all of them; the threshold from cross-fitted scores has no guarantee",
         )
     check_seed(random_state)
     return FitSettings(limits, model, test_size, int(random_state), bool(tune), bool(refit))
@@ -397,7 +393,7 @@ def fit_table(
     need_package(model)
     check_running(running, "fit_table", "n_jobs")
     if running.refit and running.dask is not None:
-        raise ParameterError(Message(Parameter("refit", True), " is not possible with ", Parameter("dask")))
+        raise ParameterError(Parameter("refit", True), " is not possible with ", Parameter("dask"))
     with listening(running.progress), using_threads(running.threads):
         if running.dask is not None:
             from rocmax.tables.on_cluster import fit_on_cluster  # needs dask
@@ -684,7 +680,7 @@ def forward_parts(training: Training, n_calibration: int, n_test: int) -> Parts:
                 Parameter("test_size"),
             ]
             found += [" or a shorter ", Parameter("gap")] if training.schema.gap else []
-            raise DataError(Message(*found, "; ".join(["", *dropped_notes(training, parts)])))
+            raise DataError(*found, "; ".join(["", *dropped_notes(training, parts)]))
     return parts
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils import estimator_html_repr
 
 from rocmax._files import check_not_input, check_output, is_special, output_file
-from rocmax._support import Array, Index, Message, Parameter, ParameterError, holding
+from rocmax._support import Array, Index, Parameter, ParameterError, holding
 from rocmax._validation import positive_index, towards
 from rocmax.data import DataError, Reading
 from rocmax.data.read import TableSource, check_columns
@@ -558,7 +558,7 @@ def write_predictions(
     path = Path(out) if isinstance(out, str | Path) else None
     if escape_formulas and path is not None and path.suffix == ".parquet":
         needed = " applies to csv files only, which spreadsheets open; got a .parquet file"
-        raise ParameterError(Message(Parameter("escape_formulas"), needed))
+        raise ParameterError(Parameter("escape_formulas"), needed)
     ending = _ending(path)
     if path is not None:
         check_not_input(path, [file for file in (table, model.path) if isinstance(file, str | Path)])

@@ -290,7 +290,7 @@ def monitor_table(
     """
     need_tables()
     if table is None and labels is None:
-        raise ParameterError(Message("a batch or ", Parameter("labels", ...), " is required; got neither"))
+        raise ParameterError("a batch or ", Parameter("labels", ...), " is required; got neither")
     state = Path(state)
     ledger_path = state.with_name(f"{state.name}.ids")
     files = [file for file in (table, labels, model.path) if isinstance(file, str | Path)]
@@ -349,7 +349,7 @@ def _begin(model: TableModel, limits: Limits, given: Watching) -> tuple[_Watch, 
     if all(values[name] is None for name in LIMITS):
         options = Parameter("max_fpr", ...), ", ", Parameter("min_tpr", ...), ", ", Parameter("min_precision", ...)
         found = Message(f"{model.place} was fitted without limits; give one to watch: ", *options, " or ")
-        raise ParameterError(Message(*found.parts, Parameter("capacity", ...)))
+        raise ParameterError(*found.parts, Parameter("capacity", ...))
     if own.column is not None:
         notes.append(f"the limits are watched for all rows together, not for each value of {own.column!r}")
     if own.block is not None:
@@ -362,7 +362,7 @@ def _begin(model: TableModel, limits: Limits, given: Watching) -> tuple[_Watch, 
     ids = list(names_of(given.id)) or list(facts.ids)
     features = [name for name in ids if name in (facts.features or {})]
     if features:
-        raise ParameterError(Message(Parameter("id"), f" must be no column that the model uses; got {features[0]!r}"))
+        raise ParameterError(Parameter("id"), f" must be no column that the model uses; got {features[0]!r}")
     if values["per"] is not None and time is None:
         advice = Message(f"a capacity per {values['per']} requires the dates of rows: ", Parameter("time", ...))
         raise ParameterError(advice)
@@ -385,7 +385,7 @@ def _check_same(watch: _Watch, limits: Limits | None, given: Watching, state: Pa
     for name, value in wanted.items():
         if value != kept[name]:
             found = f" must be as in {state}, {kept[name]!r}; got {value!r}. Leave it out, or start a new state"
-            raise ParameterError(Message(Parameter(name), found))
+            raise ParameterError(Parameter(name), found)
 
 
 def _of_alerts(watch: _Watch, tally: Tally, given: Watching) -> list[str]:
@@ -404,13 +404,11 @@ def _of_alerts(watch: _Watch, tally: Tally, given: Watching) -> list[str]:
     tpr, positives = max(2 * monitor.min_tpr - 1, monitor.min_tpr / 2), round(10 * rows * share)
     audit = audit_size(monitor.min_tpr, tpr, positives, power=given.power, confidence=monitor.confidence)
     raise DataError(
-        Message(
-            f"a floor of {monitor.min_tpr:g} on the true-positive rate requires labels of rows that are not flagged. "
-            f"To notice a rate of {tpr:.3g} within ten batches such as this one with probability {given.power:g}, "
-            f"about {positives:,} positives, label {100 * audit:.2g} % of them at random, here "
-            f"{audit * (rows - flagged):,.0f} rows: ",
-            Parameter("audit", float(f"{audit:.2g}")),
-        )
+        f"a floor of {monitor.min_tpr:g} on the true-positive rate requires labels of rows that are not flagged. "
+        f"To notice a rate of {tpr:.3g} within ten batches such as this one with probability {given.power:g}, "
+        f"about {positives:,} positives, label {100 * audit:.2g} % of them at random, here "
+        f"{audit * (rows - flagged):,.0f} rows: ",
+        Parameter("audit", float(f"{audit:.2g}")),
     )
 
 
@@ -437,9 +435,7 @@ def _count(
         return [Message(said, "give the batch another name: ", Parameter("name", ...))]
     ids, start, batch = watch.options["id"], ledger.size, watch.monitor.n_batches
     if review is not None and not ids:
-        raise ParameterError(
-            Message(Parameter("review"), " requires columns that identify rows: ", Parameter("id", ...))
-        )
+        raise ParameterError(Parameter("review"), " requires columns that identify rows: ", Parameter("id", ...))
     facts, monitor, offset = watch.fitted.facts, watch.monitor, watch.options["threshold"]
     levels = known_levels(watch.fitted.model, facts.features)
     shares, latest, drift = ValueShares(levels), None, watch.drift.following()
@@ -569,7 +565,7 @@ def _settle(watch: _Watch, ledger: Ledger, labels: Any, reading: Reading) -> tup
         return 0, [f"the labels of {source.name} were counted before, after batch {known}, and are not counted again"]
     if not ids or target is None:
         needed = Parameter("id", ...), " and ", Parameter("target", ...)
-        raise ParameterError(Message("late labels require columns that identify rows, and the target: ", *needed))
+        raise ParameterError("late labels require columns that identify rows, and the target: ", *needed)
     check_columns(source.name, [*ids, target], source.columns or ())
     total, options = 0, dict[str, Any](columns=[*ids, target], types=dict.fromkeys([*ids, target], "text"))
     for columns, _ in source.batches(batch_size=PIECE, **options):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from rocmax._support import Index, Message, Parameter, ParameterError, need, stage
+from rocmax._support import Index, Parameter, ParameterError, need, stage
 from rocmax.dask import DaskAUCClassifier, DaskPartialAUCClassifier
 from rocmax.data import DataError, Reading
 from rocmax.tables.evaluate import row_notes
@@ -41,7 +41,7 @@ def cluster_table(files: Any) -> Any:
     names = [re.sub(r"^(\w{2,}):/(?!/)", r"\1://", str(name)) for name in given]
     for name in names:
         if not name.endswith(_ENDINGS):
-            raise ParameterError(Message(Parameter("dask"), f" requires parquet files; got {name}"))
+            raise ParameterError(Parameter("dask"), f" requires parquet files; got {name}")
     _check_columns([path for name in names for path in _found(name)])
     return importlib.import_module("dask.dataframe").read_parquet(names)
 
@@ -156,16 +156,16 @@ def _read(client: Any, files: Any, settings: FitSettings, columns: Columns, read
 def _check(settings: FitSettings, columns: Columns) -> str:
     """Return the target; raise ParameterError for what is not possible on a cluster."""
     if columns.target is None:
-        raise ParameterError(Message(Parameter("dask"), " requires ", Parameter("target", ...)))
+        raise ParameterError(Parameter("dask"), " requires ", Parameter("target", ...))
     if settings.model not in ("auto", "linear"):
         wanted = Parameter("model"), " must be auto or linear with ", Parameter("dask")
-        raise ParameterError(Message(*wanted, f"; got {settings.model}"))
+        raise ParameterError(*wanted, f"; got {settings.model}")
     for name in ("group", "time"):
         if getattr(columns, name) is not None:
-            raise ParameterError(Message(Parameter(name), " is not possible with ", Parameter("dask")))
+            raise ParameterError(Parameter(name), " is not possible with ", Parameter("dask"))
     for name in ("min_precision", "capacity", "per", "block"):
         if getattr(settings.limits, name):
-            raise ParameterError(Message(Parameter(name), " is not possible with ", Parameter("dask")))
+            raise ParameterError(Parameter(name), " is not possible with ", Parameter("dask"))
     return columns.target
 
 
@@ -206,7 +206,7 @@ def _label_counts(client: Any, table: Any, target: Any, skip_unlabeled: bool) ->
         first = int(np.flatnonzero(sums)[0])
         skip = Parameter("skip_unlabeled", True)
         found = f"partition {first} must have a label in each row of column {target!r}; got {int(sums[first])} missing"
-        raise DataError(Message(found, "; to leave such rows out: ", skip))
+        raise DataError(found, "; to leave such rows out: ", skip)
     return counts[~missing]
 
 

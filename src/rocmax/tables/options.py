@@ -238,22 +238,22 @@ def check_declared(columns: Columns) -> Columns:
     for key in ("target", "group", "time"):
         name = getattr(columns, key)
         if name in owner:
-            raise ParameterError(Message(Parameter(key), " must be another column than ", Parameter(owner[name])))
+            raise ParameterError(Parameter(key), " must be another column than ", Parameter(owner[name]))
         if name is not None:
             owner[name] = key
     if columns.gap is not None:
         if columns.time is None:
-            raise ParameterError(Message(Parameter("gap"), " requires the time of each row: ", Parameter("time", ...)))
+            raise ParameterError(Parameter("gap"), " requires the time of each row: ", Parameter("time", ...))
         try:
             check_gap(columns.gap)
         except ValueError as error:
-            raise ParameterError(Message(Parameter("gap"), str(error).removeprefix("gap"))) from None
+            raise ParameterError(Parameter("gap"), str(error).removeprefix("gap")) from None
     for key, names in found.items():
         for name in names:
             # A group or a time may also be carried to the output or dropped, and a time may give the month.
             if owner.get(name, key) != key and key not in SHARED.get(owner[name], ()):
                 both = Message(Parameter(owner[name]), " and ", Parameter(key))
-                raise ParameterError(Message(*both.parts, f" must be different columns; got {name!r} for both"))
+                raise ParameterError(*both.parts, f" must be different columns; got {name!r} for both")
             owner.setdefault(name, key)
     return replace(columns, **found)
 
@@ -270,7 +270,7 @@ def check_limits(limits: Limits) -> Limits:
     """
     known = checked(limits)
     if known.block is not None and not known.limited:
-        raise ParameterError(Message(Parameter("block"), " requires a limit for review: ", Parameter("max_fpr", ...)))
+        raise ParameterError(Parameter("block"), " requires a limit for review: ", Parameter("max_fpr", ...))
     return replace(known, measure=_check_measure(known))
 
 
@@ -303,7 +303,7 @@ def _check_measure(limits: Limits) -> str:
     check_choice("measure", name, MEASURES)
     named, limit = Parameter("measure", name), Parameter("max_fpr", ...)
     if name == "tpr_at_fpr" and max_fpr == 1.0:
-        raise ParameterError(Message(named, " requires a limit: ", limit))
+        raise ParameterError(named, " requires a limit: ", limit)
     return name
 
 
@@ -329,9 +329,7 @@ def refuse(function: str, options: Columns | Limits | Running, *names: str) -> N
     for name in names:
         value = getattr(options, name)
         if value != getattr(type(options), name):
-            raise ParameterError(
-                Message(Parameter(name), f" must not be given: {function} does not use it; got {value!r}")
-            )
+            raise ParameterError(Parameter(name), f" must not be given: {function} does not use it; got {value!r}")
 
 
 def check_seed(random_state: Any) -> None:

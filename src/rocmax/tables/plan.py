@@ -13,7 +13,7 @@ from scipy.stats import beta
 from rocmax import monitor
 from rocmax._folds import some_rows
 from rocmax._rounding import window_end
-from rocmax._support import Index, Message, Parameter, ParameterError, holding
+from rocmax._support import Index, Parameter, ParameterError, holding
 from rocmax._validation import check_range
 from rocmax.data import Reading
 from rocmax.metrics.uncertainty import expected_auc_interval
@@ -166,7 +166,7 @@ def plan(
     for name in ("min_precision", "capacity", "per", "block"):
         if getattr(settings.limits, name):
             reason = ": a plan is for limits on the false-positive rate and floors on the true-positive rate"
-            raise ParameterError(Message(Parameter(name), " must not be given", reason))
+            raise ParameterError(Parameter(name), " must not be given", reason)
     check_range("auc", auc, 0.5, 1.0, "a number from 0.5 to 1")
     if width is not None:
         check_range("width", width, 0.0, 1.0, "a number above 0 and below 1", open_ends=True)
@@ -174,7 +174,7 @@ def plan(
         sizes = _counted(rows, positives, declared, settings)
     elif rows is not None or positives is not None:
         given = Parameter("rows"), " and ", Parameter("positives")
-        raise ParameterError(Message(*given, " must not be given with a table, which has its own"))
+        raise ParameterError(*given, " must not be given with a table, which has its own")
     else:
         need_tables()
         sizes = _measured(read_training(table, declared, chosen(Reading, reading)), settings)
@@ -226,9 +226,9 @@ def _counted(rows: int | None, positives: int | None, declared: Columns, setting
         raise ParameterError("columns describe a table, and there is none; pass the table")
     if rows is None or positives is None:
         both = Parameter("rows", ...), " and ", Parameter("positives", ...)
-        raise ParameterError(Message("pass a table, or the numbers of its rows: ", *both))
+        raise ParameterError("pass a table, or the numbers of its rows: ", *both)
     if settings.limits.rate == "group":
-        raise ParameterError(Message(Parameter("rate", "group"), " requires a table with groups"))
+        raise ParameterError(Parameter("rate", "group"), " requires a table with groups")
     needed = f"an integer from 8 to {RULES.most_rows:,}"
     check_range("rows", rows, 8, RULES.most_rows, needed, integer=True)
     needed = f"an integer from 4 to {rows - 4:,}, so that each class has at least 4 of the {rows:,} rows"
@@ -340,10 +340,8 @@ def _collect(name: str, value: float, width: float, sizes: _Sizes) -> dict[str, 
     """Return the numbers of held-out rows and of all rows with which an interval has a width."""
     if sizes.groups is not None:
         raise ParameterError(
-            Message(
-                Parameter("width"),
-                " must not be given with groups: how many rows it takes depends on how alike the rows of a group are",
-            )
+            Parameter("width"),
+            " must not be given with groups: how many rows it takes depends on how alike the rows of a group are",
         )
     total = sum(sizes.held_out)
     positive, negative = (count / total for count in sizes.held_out)
@@ -359,7 +357,7 @@ def _collect(name: str, value: float, width: float, sizes: _Sizes) -> dict[str, 
         low, high = high, 2 * high
         if high > RULES.most_rows:
             limit = f" requires more than {RULES.most_rows:,} rows; got {width:g}"
-            raise ParameterError(Message(Parameter("width"), limit))
+            raise ParameterError(Parameter("width"), limit)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if wide(middle) else (low, middle)

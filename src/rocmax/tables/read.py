@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from rocmax._folds import Groups
-from rocmax._support import Message, Parameter, ParameterError, need
+from rocmax._support import Parameter, ParameterError, need
 from rocmax.data import DataError, Reading
 from rocmax.data.read import TableSource, check_columns
 from rocmax.forward import Dependence, check_gap, gap_value
@@ -75,7 +75,7 @@ def make_target(values: Any, positive: Any, name: str = "the target") -> Target:
         pair = [label for label in _CLEAR if {text.lower() for text in distinct} == set(label)]
         if distinct.size > 2 or not pair:
             found = f"{name} has the values {listed}; select the positive one with "
-            raise ParameterError(Message(found, Parameter("positive", ...)))
+            raise ParameterError(found, Parameter("positive", ...))
         positive = next(text for text in distinct if text.lower() == pair[0][1])
     chosen = (
         [text for text in distinct if text == positive]
@@ -364,7 +364,7 @@ def read_training(table: Any, columns: Columns, reading: Reading | None = None, 
         return _read_sparse(source, declared, reading)
     if target is None:
         names = ", ".join(map(repr, source.columns[:20]))
-        raise DataError(Message("pass the column with the labels: ", Parameter("target", ...), f", one of {names}"))
+        raise DataError("pass the column with the labels: ", Parameter("target", ...), f", one of {names}")
     check_columns(source.name, [target, *named], source.columns)
     roles = [name for name in (group, time) if name is not None and name not in declared.date]
     unwanted = {target, *declared.drop, *declared.id, *roles}
@@ -372,7 +372,7 @@ def read_training(table: Any, columns: Columns, reading: Reading | None = None, 
     codes = source.zero_led([name for name in features if name not in named])
     types: dict[str, Any] = {**dict.fromkeys([*declared.text, *codes], "text"), **dict.fromkeys(declared.date, "date")}
     if per == target:
-        raise ParameterError(Message(Parameter("per", per), " must be another column than ", Parameter("target")))
+        raise ParameterError(Parameter("per", per), " must be another column than ", Parameter("target"))
     roles += [per] if per is not None and per not in [*features, *roles] else []
     X, y = source.read(target=target, columns=features + roles, types=types)
     none: tuple[None, None, list[str]] = (None, None, [])
@@ -413,7 +413,7 @@ def _times(
     try:
         Dependence(None, found[0], check_gap(declared.gap))
     except ValueError as error:
-        raise ParameterError(Message(Parameter("gap"), str(error).removeprefix("gap"))) from None
+        raise ParameterError(Parameter("gap"), str(error).removeprefix("gap")) from None
     return found
 
 

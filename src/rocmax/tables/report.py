@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rocmax._files import check_not_input, check_output, write_file
-from rocmax._support import Array, Message, Parameter, holding, need
+from rocmax._support import Array, Parameter, holding, need
 from rocmax._validation import positive_index
 from rocmax.data import DataError, Reading
 from rocmax.report import Change, Feature, ReportModel, Segment, TestData, features_of, render
@@ -183,9 +183,7 @@ def segments_of(X: Any, column: str) -> list[Segment]:
 
     if not hasattr(X, "columns") or column not in X.columns:
         known = ", ".join(map(str, X.columns[:10])) if hasattr(X, "columns") else "no columns"
-        raise DataError(
-            Message(Parameter("segment"), f" must be a column of the model; got {column!r}, known: {known}")
-        )
+        raise DataError(Parameter("segment"), f" must be a column of the model; got {column!r}, known: {known}")
     values = X[column]
     if pd.api.types.is_numeric_dtype(values) and values.nunique() > LAYOUT.n_segments:
         values = pd.qcut(values, 4, duplicates="drop")
