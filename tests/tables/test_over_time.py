@@ -7,9 +7,13 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import t
 
 from helpers.commands import run
+from rocmax.metrics import partial_auc_score
+from rocmax.metrics.rates import prediction_interval
 from rocmax.tables import Columns, Limits, evaluate, fit_table, write_report
+from rocmax.tables.evaluate import ScoredRows, later_value
 
 
 def days(n_rows=6000, moved=0.0, seed=0):
@@ -53,6 +57,43 @@ def test_the_rates_by_period_are_those_of_the_test_rows(steady):
         assert period["flagged"] == flagged[rows].sum()
         assert period["fpr"]["rate"] == flagged[rows & of_negatives].mean()
         assert period["fpr"]["low"] <= period["fpr"]["rate"] <= period["fpr"]["high"]
+
+
+def test_a_later_period_is_predicted_from_the_periods_after_the_training_rows(steady, moved):
+    for model, frame in ((steady, days()), (moved, days(moved=1.5))):
+        ends = [model.facts.periods[part] for part in ("calibration", "held out")]
+        values = []
+        for part in ends:
+            rows = frame[frame["day"].between(part["first"], part["last"])]
+            for third in np.array_split(np.arange(len(rows)), 3):
+                some = rows.iloc[third]
+                values.append(partial_auc_score(some["label"] == "yes", model.positive_scores(some), max_fpr=0.05))
+        # Ends of the parts are printed to the second, and thirds may differ by a row: the interval is close, not equal.
+        half = t.ppf(0.975, 5) * np.std(values, ddof=1) * np.sqrt(7 / 6)
+        low, high = np.clip([np.mean(values) - half, np.mean(values) + half], 0, 1)
+        assert model.facts.later["periods"] == 6
+        assert [model.facts.later["low"], model.facts.later["high"]] == pytest.approx([low, high], abs=0.02)
+    widths = [model.facts.later["high"] - model.facts.later["low"] for model in (steady, moved)]
+    assert widths[1] > 2 * widths[0]
+
+
+def test_prediction_intervals_contain_the_next_value_in_95_percent():
+    draws = np.random.default_rng(0).normal(0.4, 0.1, size=(4000, 7))
+    inside = [low <= row[6] <= high for row in draws for low, high in [prediction_interval(row[:6])]]
+    assert np.mean(inside) == pytest.approx(0.95, abs=0.01)
+
+
+def test_periods_without_both_classes_do_not_count_and_two_predict_nothing():
+    limits = Limits(max_fpr=0.5, measure="partial_auc")
+    scores, positive = np.tile([0.0, 1.0, 2.0], 10), np.tile([False, True, False], 10)
+    rows, times = ScoredRows(scores, positive), np.arange(30)
+    assert later_value("partial_auc", limits, [(times, rows), (times, rows)])["periods"] == 6
+    # The positives are in the last period only.
+    rare = ScoredRows(scores, positive & (times > 25))
+    assert later_value("partial_auc", limits, [(times, rare), (times, rows)])["periods"] == 4
+    assert later_value("partial_auc", limits, [(times, rare), (times, rare)]) is None
+    # Equal times are in one period.
+    assert later_value("partial_auc", limits, [(times // 15, rows), (times, rows)])["periods"] == 5
 
 
 def test_the_shares_above_the_threshold_then_and_now(moved):

@@ -155,6 +155,9 @@ def show_fit(fitted: Any, out: Path) -> None:
     held_out = "held-out" if facts.periods is None else "test"
     where = f"the {held_out} rows" if groups is None else f"the {held_out} rows of {groups} groups"
     say(f"{measure_title(facts.measure, result)}: {value}, on {where}")
+    if facts.later is not None:
+        periods = f"{facts.later['periods']} periods after the training rows"
+        say(f"in a later period, if it differs as the {periods} do: {interval(facts.later)}")
     if facts.limits.limited:
         limits = [f"at least {100 * facts.min_tpr:g} % of true positives"] if facts.min_tpr > 0 else []
         # Without other limits, the one on false positives is only what the model was trained for.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
-from scipy.stats import binomtest, hypergeom
+from scipy.stats import binomtest, hypergeom, t
 from sklearn.utils import check_random_state
 
 from rocmax._support import Bools, check_rate
@@ -20,6 +20,9 @@ class PeriodRules:
 
     # Periods of a chart: the shortest calendar unit that gives no more is taken.
     most: int = 12
+    # Periods of the calibration rows, and of the test rows, whose values predict that of a later period: few periods
+    # have more rows each. benchmarks/results/forward.md has the coverage.
+    judged: int = 3
     # Permutations of groups: the standard error of a p-value of 0.05 is then 0.005.
     permutations: int = 1999
 
@@ -134,6 +137,16 @@ def _period_name(start: Any, unit: str) -> str:
         year, month = str(start).split("-")
         return f"{year} Q{(int(month) + 2) // 3}"
     return str(start.astype("datetime64[D]") - 3 if unit == "W" else start)
+
+
+def prediction_interval(values: ArrayLike) -> tuple[float, float]:
+    """Return the interval that contains the value of one more period with probability 0.95.
+
+    It is that of Student's t: the values of periods are independent draws of one normal distribution.
+    """
+    found = np.asarray(values, dtype=np.float64)
+    half = float(t.ppf(0.975, found.size - 1) * found.std(ddof=1) * np.sqrt(1 + 1 / found.size))
+    return float(found.mean() - half), float(found.mean() + half)
 
 
 def exchangeability_test(

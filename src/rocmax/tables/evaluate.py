@@ -15,7 +15,8 @@ from rocmax._rounding import window_end
 from rocmax._support import Array, Bools, Caution, Index, Message, Parameter, holding
 from rocmax.data import DataError, Reading
 from rocmax.metrics import exchangeability_test, partial_auc_score, positive_scores
-from rocmax.metrics.rates import rates_by_period
+from rocmax.metrics.rates import RULES as PERIODS
+from rocmax.metrics.rates import prediction_interval, rates_by_period
 from rocmax.metrics.scores import METRICS
 from rocmax.metrics.uncertainty import estimate_with_delong, interval_notes
 from rocmax.tables.columns import read_times
@@ -331,6 +332,26 @@ def resemblance_notes(found: dict[str, Any] | None, limits: Limits) -> list[str]
             f"limit holds only if the future resembles the calibration rows{promise}"
         )
     ]
+
+
+def later_value(name: str, aim: Limits, parts: list[tuple[NDArray[Any], ScoredRows]]) -> dict[str, Any] | None:
+    """Return what to expect of a measure in a later period, from its values in periods after the training rows.
+
+    Each part, times and rows, is divided into periods with equally many rows. The result has the ends "low" and "high"
+    of the 95 % prediction interval and the number "periods"; it is None if fewer than three have rows of both classes.
+    """
+    measure, values = window_measure(aim, name), []
+    for times, rows in parts:
+        # Equal times are in one period.
+        place = np.searchsorted(np.sort(times), times) * PERIODS.judged // times.size
+        for number in range(PERIODS.judged):
+            own = place == number
+            if 0 < rows.positive[own].sum() < own.sum():
+                values.append(measure.score(rows.positive[own], rows.scores[own]))
+    if len(values) < PERIODS.judged:
+        return None
+    low, high = prediction_interval(values)
+    return {"low": max(low, 0.0), "high": min(high, 1.0), "periods": len(values)}
 
 
 class ScoredTable(NamedTuple):

@@ -30,6 +30,7 @@ from rocmax.tables.evaluate import (
     chance_notes,
     corner_notes,
     duplicate_notes,
+    later_value,
     leak_notes,
     limit_notes,
     measured,
@@ -454,7 +455,10 @@ def evaluated(
     held_out, rates = by_name[str(limits.measure)], rates_at_zero(is_positive, scores)
     found += narrow + corner_notes(is_positive, scores, aim) + chance_notes(held_out, rates, aim, is_positive)
     found += limit_notes(exact, rates, training, model)
-    resembling = None if training.times is None else resemblance(aim, on_calibration, on_test, settings.seed)
+    resembling, dated = None, []
+    if training.times is not None:
+        resembling = resemblance(aim, on_calibration, on_test, settings.seed)
+        dated = [(training.times[parts.calibration], on_calibration), (training.times[test], on_test)]
     found += resemblance_notes(resembling, limits)
     for note in found + perfect_notes(held_out["value"], training.X, training.target.is_positive):
         notes.append(note)
@@ -493,6 +497,7 @@ def evaluated(
         fitted=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         seconds=round(fitted.seconds, 3),
         held_out=held_out,
+        later=None if training.times is None else later_value(str(limits.measure), aim, dated),
         at_threshold=rates,
         over_time=None if training.times is None else over_time(training.times[test], scores > 0, is_positive, groups),
         resemblance=resembling,

@@ -70,6 +70,8 @@ class Facts(Schema):
     fitted: str
     seconds: float
     held_out: dict[str, Any]
+    # With times: the prediction interval of the measure in a later period.
+    later: dict[str, Any] | None = None
     at_threshold: dict[str, Any]
     over_time: list[dict[str, Any]] | None = None
     resemblance: dict[str, Any] | None = None

@@ -129,6 +129,7 @@ def _model(entry: ScoredTable, name: str) -> ReportModel:
         ("model", about.model if about.model == entry.fitted.family else f"auto: {entry.fitted.family}"),
         *([("families", family_text(about.families))] if about.families else []),
         ("measure", about.measure),
+        *([("measure in a later period", _later_text(about.later))] if about.later else []),
         ("rows", f"{about.rows['train']} to train, {about.rows['held out']} held out" + _refit_text(about)),
         ("tuning", tuning_text(about.tuning)),
         ("limit", _limit_text(about)),
@@ -150,6 +151,11 @@ def _model(entry: ScoredTable, name: str) -> ReportModel:
         calibrated(about.calibration, entry.scores),
         min_tpr=about.min_tpr or None,
     )
+
+
+def _later_text(later: dict[str, Any]) -> str:
+    periods = f"{later['periods']} periods after the training rows"
+    return f"{later['low']:.4f} to {later['high']:.4f}, if it differs as the {periods} do"
 
 
 def _refit_text(about: Facts) -> str:
