@@ -241,7 +241,7 @@ def find_zero(
 
 
 # Above this number of features, the Newton system is solved by conjugate gradients instead of Cholesky.
-_MAX_DENSE = 2000
+_MAX_DENSE = 300
 
 
 def newton_direction(operator: Operator, pairs: Pairs, C: float, gradient: Array, is_sample: bool) -> Array:
@@ -249,15 +249,10 @@ def newton_direction(operator: Operator, pairs: Pairs, C: float, gradient: Array
     if pairs.weight.size == 0:
         return -gradient
     d = gradient.size
-    difference = operator.rows(pairs.first) - operator.rows(pairs.second)
-    weight = C * pairs.weight
     if d > _MAX_DENSE:
-        system = LinearOperator(
-            (d, d), matvec=lambda v: v + difference.T @ (weight * (difference @ v)), dtype=np.float64
-        )
-        value: Array = cg(system, -gradient, rtol=0.1, maxiter=30)[0]
-        return value
-    root = np.sqrt(weight).astype(difference.dtype)
+        return _by_conjugate_gradients(operator, pairs, C, gradient)
+    difference = operator.rows(pairs.first) - operator.rows(pairs.second)
+    root = np.sqrt(C * pairs.weight).astype(difference.dtype)
     if sparse.issparse(difference):
         difference = sparse.diags_array(root) @ difference
         hessian = (difference.T @ difference).toarray().astype(np.float64)
@@ -272,6 +267,26 @@ def newton_direction(operator: Operator, pairs: Pairs, C: float, gradient: Array
         step = -gradient / hessian.diagonal()
     result: Array = step
     return result
+
+
+def _by_conjugate_gradients(operator: Operator, pairs: Pairs, C: float, gradient: Array) -> Array:
+    """Solve the Newton system with products of rows that are in some pair; the pairs are edges of a graph on them."""
+    rows, place = np.unique(np.concatenate([pairs.first, pairs.second]), return_inverse=True)
+    first, second = place[: pairs.first.size], place[pairs.first.size :]
+    X = operator.rows(rows)
+    weight = C * pairs.weight
+    edges = sparse.coo_array((weight, (first, second)), shape=(rows.size, rows.size)).tocsr()
+    edges = edges + edges.T
+    degree = np.asarray(edges.sum(axis=0)).ravel()
+
+    def product(v: Array) -> Array:
+        scores = X @ v
+        result: Array = v + X.T @ (degree * scores - edges @ scores)
+        return result
+
+    d = gradient.size
+    step: Array = cg(LinearOperator((d, d), matvec=product, dtype=np.float64), -gradient, rtol=0.1, maxiter=30)[0]
+    return step
 
 
 # Loss at zero weights, the reference for losses and tolerances of certified solvers.
