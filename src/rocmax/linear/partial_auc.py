@@ -306,9 +306,22 @@ class PartialAUCClassifier(FitFilesMixin, MeasureMixin, LinearScoreClassifier):
 # Linear classifier for the partial AUC with built-in cross-validation.
 
 
-# Weights of the losses of starting points, on standardized features. Losses on the window are dropped if they are
-# behind the best logistic regression in each of the first folds, or have zero weights in one of them.
-_LOGISTIC_CS, _TIGHT_CS, _HINGE_CS, _TRIAL = (0.01, 0.1, 1.0, 10.0), (0.01, 1.0, 100.0), (100.0,), 3
+@dataclass(frozen=True)
+class SearchRules:
+    """Tuned numbers of the search for a starting point."""
+
+    # Weights of the losses of starting points, on standardized features.
+    logistic: tuple[float, ...] = (0.01, 0.1, 1.0, 10.0)
+    tight: tuple[float, ...] = (0.01, 1.0, 100.0)
+    hinge: tuple[float, ...] = (100.0,)
+    # Candidates other than logistic regression are dropped if they are behind the best of these in each of the first
+    # folds, or have zero weights in one of them.
+    trial: int = 3
+    # Up to this number of values, the default folds are drawn twice; above it, rows are used in single precision.
+    few_values: int = 100_000
+
+
+SEARCH = SearchRules()
 
 
 @dataclass
@@ -344,7 +357,7 @@ class Fold:
 
     def fits(self, Cs: Array) -> tuple[list[float], list[Result], list[Array]]:
         """Return the held-out partial AUC, the result, and weights whose scores have unit standard deviation."""
-        part = self._part()
+        part = self.data.some(self.train)
         results = [replace(self.problem, C=float(C)).minimize(part) for C in Cs]
         operator = as_operator(part.X)
         units = [result.w / weighted_spread(operator.matvec(result.w), part.weight) for result in results]
@@ -356,26 +369,17 @@ class Fold:
         return replace(self, train=rows, test=rows)
 
     def _refinement(self) -> WindowRefinement:
+        problem = self.problem
         return WindowRefinement(
-            self._part().standardized(), self.problem.window, self.problem.tol, self.problem.max_iter
-        )
-
-    def _part(self) -> RowsInMemory:
-        weight = self.data.weight
-        return self.data._replace(
-            X=self.data.X[self.train],
-            positive=self.data.positive[self.train],
-            weight=None if weight is None else weight[self.train],
+            self.data.some(self.train).standardized(), problem.window, problem.tol, problem.max_iter
         )
 
     def _scores(self, models: list[Array], zero: float | None = None) -> list[float]:
         """Return the held-out partial AUC of each model; ``zero``, if given, for zero weights."""
-        positive, operator = self.data.positive[self.test], as_operator(self.data.X[self.test])
-        weight = None if self.data.weight is None else self.data.weight[self.test]
+        part = self.data.some(self.test)
+        operator = as_operator(part.X)
         return [
-            zero
-            if zero is not None and not w.any()
-            else self.problem.measure.score(positive, operator.matvec(w), sample_weight=weight, pos_label=True)
+            zero if zero is not None and not w.any() else part.score(self.problem.measure, operator.matvec(w))
             for w in models
         ]
 
@@ -415,7 +419,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
     loss : {"auto", "tight", "structural", "hinge"}, default="auto"
         Loss to minimize, as in :class:`PartialAUCClassifier`; "auto" requires ``solver="certified"``.
     min_tpr
-    Cs : array-like of float, default=(0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
+    Cs : array-like of float, default=(0.3, 3.0, 30.0, 300.0)
         Values of ``C`` to try; with ``loss="auto"``, 0 is always included.
     cv : int, cross-validation generator or iterable, default=None
         Cross-validation splits. None takes five stratified folds, repeated twice; fewer folds if a class has fewer than
@@ -504,7 +508,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         loss: str = "auto",
         *,
         min_tpr: float = 0.0,
-        Cs: Any = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0),
+        Cs: Any = (0.3, 3.0, 30.0, 300.0),
         cv: Any = None,
         solver: str = "certified",
         tol: float = 1e-3,
@@ -575,6 +579,8 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
 
     def _fit_path(self, folds: list[Fold], Cs: Array) -> Array:
         """Choose the starting point, then the value of ``C``; return the mean of the models of the folds."""
+        data, scale = folds[0].data.in_single_precision(SEARCH.few_values)
+        folds = [replace(fold, data=data) for fold in folds]
         parallel = Parallel(n_jobs=self.n_jobs)
         starts = self._fit_starts(parallel, folds)
         begun = counted("path over C, fold", list(zip(folds, starts, strict=True)))
@@ -582,7 +588,6 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         self.Cs_, best = np.concatenate([[0.0], Cs]), self._choose([scores for scores, _, _ in paths])
         self.C_, self.n_iter_ = float(self.Cs_[best]), max(n_iter for _, _, n_iter in paths)
         w: Array = np.mean([models[best] for _, models, _ in paths], axis=0)
-        data = folds[0].data
         if _go_forward(folds):
             everything = folds[0].with_all_rows()
             kind, _, C = self.start_.partition(", C=")
@@ -590,6 +595,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
             w = everything.path(start, Cs[:best])[1][best]
         loss = self._make_measure().soft_loss(RULES.step).bind(data.positive, data.weight)
         self.objective_, self.dual_gap_ = loss.value_and_gradient(as_operator(data.X).matvec(w))[0], np.nan
+        w /= scale
         return w
 
     def _fit_starts(self, parallel: Parallel, folds: list[Fold]) -> list[Array]:
@@ -603,11 +609,13 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         def mean(spec: tuple[str, float]) -> float:
             return float(np.mean([score for score, _ in starts[spec]]))
 
-        starts = fitted(folds, [(kind, C) for kind in ("logistic", "balanced") for C in _LOGISTIC_CS])
+        starts = fitted(folds, [("logistic", C) for C in SEARCH.logistic])
         best = max(starts, key=mean)
         # Losses on the window depend on few rows and can collapse; most of these fits are far behind.
-        risky = [*(("tight", C) for C in _TIGHT_CS), *(("hinge", C) for C in _HINGE_CS if self.min_fpr > 0)]
-        trial = fitted(folds[:_TRIAL], risky)
+        others = [("balanced", C) for C in SEARCH.logistic] + [("tight", C) for C in SEARCH.tight]
+        if self.min_fpr > 0:
+            others += [("hinge", C) for C in SEARCH.hinge]
+        trial = fitted(folds[: SEARCH.trial], others)
         ahead = [
             spec
             for spec, fits in trial.items()
@@ -615,7 +623,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
             and any(score >= least for (score, _), (least, _) in zip(fits, starts[best], strict=False))
         ]
         if ahead:
-            rest = fitted(folds[_TRIAL:], ahead)
+            rest = fitted(folds[SEARCH.trial :], ahead)
             starts.update({spec: trial[spec] + rest[spec] for spec in ahead})
             best = max(starts, key=mean)
         self.start_scores_ = {f"{kind}, C={C:g}": mean((kind, C)) for kind, C in starts}
@@ -659,5 +667,6 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         """Return training and held-out rows, as indices of the rows with non-zero weight."""
         if self.cv is None:
             rng = random_source(self.random_state)
-            return check_splits(folds(data.positive, 5, rng, data.kept_groups, n_repeats=2), data)
+            n_repeats = 2 if np.prod(data.X.shape) <= SEARCH.few_values else 1
+            return check_splits(folds(data.positive, 5, rng, data.kept_groups, n_repeats=n_repeats), data)
         return given_splits(data, self.cv)

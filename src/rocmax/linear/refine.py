@@ -22,7 +22,6 @@ from scipy.optimize import minimize
 
 from rocmax._rounding import window_end
 from rocmax._support import Array, Bools
-from rocmax._validation import TrainingSet
 from rocmax.losses import BoundLoss, Loss, PairwiseHinge, PartialAUCHinge
 from rocmax.losses.bounded import Anchored
 from rocmax.losses.ranks import blocks
@@ -45,9 +44,12 @@ class RefinementRules:
     # Tolerance of the minimization, as a multiple of ``tol``; and of logistic regression, on few values and from a
     # number of values on. There the sampling error is larger than the tolerance, which is that of scikit-learn.
     accuracy: float = 0.01
+    accuracy_on_many_values: float = 0.1
     start_accuracy: float = 1e-3
     start_accuracy_on_many_values: float = 0.1
     many_values: int = 100_000
+    # Iterations for the tight loss, which stops early.
+    tight_iterations: int = 30
     # Starting points are fitted to this part of the rows, or to this number of rows, in all or per feature, if that is
     # more; to all rows if the part would have more than every third row.
     part: float = 0.1
@@ -149,7 +151,7 @@ class StandardizedRows:
     Rows in shards have the same methods, see :class:`~rocmax.linear.sharded.ShardedSet`.
     """
 
-    def __init__(self, data: TrainingSet, units: StandardizedOperator | None = None) -> None:
+    def __init__(self, data: Any, units: StandardizedOperator | None = None) -> None:
         self.operator = standardized(data.X, data.weight) if units is None else units.like(data.X)
         self.data, self.bind, self.shape, self.scale = data, data.bind, data.X.shape, self.operator.scale
         # Last solutions of logistic regression without and with class weights, at which the next one begins.
@@ -188,11 +190,9 @@ class StandardizedRows:
 
     def part(self, step: int) -> StandardizedRows | None:
         """Return every k-th row of each class."""
-        positive, weight = self.data.positive, self.data.weight
+        positive = self.data.positive
         rows = np.sort(np.concatenate([np.flatnonzero(positive)[::step], np.flatnonzero(~positive)[::step]]))
-        weight = None if weight is None else weight[rows]
-        data = self.data._replace(X=self.data.X[rows], positive=positive[rows], weight=weight)
-        return StandardizedRows(data, self.operator)
+        return StandardizedRows(self.data.some(rows), self.operator)
 
 
 class Refinement(ABC):
@@ -204,6 +204,7 @@ class Refinement(ABC):
     def __init__(self, rows: Any, loss: Loss, tol: float, max_iter: int) -> None:
         self._rows, self._tol, self._max_iter = rows, tol, max_iter
         self._loss = rows.bind(loss)
+        self._many = rows.shape[0] * rows.shape[1] >= RULES.many_values
         self._of_start: tuple[Start, float] | None = None
         self._measure_of_start: tuple[Start, float] | None = None
 
@@ -217,9 +218,7 @@ class Refinement(ABC):
 
     def logistic_start(self, strength: float = 1.0, *, balanced: bool = False) -> Start:
         """Fit logistic regression with the given weight of the loss, and with balanced class weights or not."""
-        n_rows, n_features = self._rows.shape
-        many = n_rows * n_features >= RULES.many_values
-        tol = self._tol * (RULES.start_accuracy_on_many_values if many else RULES.start_accuracy)
+        tol = self._tol * (RULES.start_accuracy_on_many_values if self._many else RULES.start_accuracy)
         found = self._rows.logistic(strength, min(tol, 1e-4), 10 * self._max_iter, balanced)
         start: Start = self._rows.start(found)
         return start
@@ -299,7 +298,8 @@ class Refinement(ABC):
         return replace(result, w=self.weights(end)), end
 
     def _minimized(self, objective: BoundLoss, w: Array, callback: Callback | None = None) -> Result:
-        result: Result = self._rows.minimize(LBFGS(RULES.accuracy * self._tol, self._max_iter), objective, w, callback)
+        accuracy = RULES.accuracy_on_many_values if self._many else RULES.accuracy
+        result: Result = self._rows.minimize(LBFGS(accuracy * self._tol, self._max_iter), objective, w, callback)
         return result
 
     def _closer(self, strength: float, start: Start, begin: Array) -> Array:
@@ -356,7 +356,7 @@ class WindowRefinement(Refinement):
         """
         if self._part is not None:
             return self._moved(self._part[0].tight_start(strength))
-        return self._solved(CuttingPlane(max_iter=100), self._area.convex_loss(), strength)
+        return self._solved(CuttingPlane(max_iter=RULES.tight_iterations), self._area.convex_loss(), strength)
 
     def hinge_start(self, strength: float) -> Start:
         """Minimize the hinge on the pairs in the window, which is not convex, by CCCP from the full AUC; roughly."""
