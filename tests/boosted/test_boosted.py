@@ -93,7 +93,19 @@ def test_the_candidate_with_the_best_held_out_score_is_used():
     best = int(np.argmax(found["mean_score"]))
     assert model.max_leaf_nodes_ == found["max_leaf_nodes"][best]
     assert model.used_objective_ == found["objective"][best]
-    assert model.n_estimators_ == 2 * found["n_estimators"][best]
+    assert model.n_estimators_ == round(1.6 * found["n_estimators"][best])
+
+
+def test_a_window_objective_that_is_behind_on_two_folds_is_not_tried_on_the_others():
+    X, y = rings(400)
+    results = [
+        BoostedClassifier(max_fpr=0.1, max_leaf_nodes=6, n_models=1, n_jobs=1, random_state=seed).fit(X, y).cv_results_
+        for seed in range(4)
+    ]
+    assert {tuple(found["n_folds"]) for found in results} == {(5, 2), (5, 5)}
+    for found in results:
+        if found["n_folds"][1] == 2:
+            assert found["mean_score"][1] <= found["mean_score"][0]
 
 
 def test_the_window_objective_is_tried_for_low_false_positive_rates_only():
@@ -120,11 +132,11 @@ def test_above_a_true_positive_rate(engine, max_fpr):
     assert forced.score(X, y) > 0.5 * max_fpr
 
 
-def test_half_the_learning_rate_and_twice_the_rounds_after_the_search():
+def test_half_the_learning_rate_and_more_rounds_after_the_search():
     X, y = rings(300)
     model = BoostedClassifier(objective="binary", **QUICK).fit(X, y)
     assert model.learning_rate_ == 0.05
-    assert model.n_estimators_ == 2 * model.cv_results_["n_estimators"][0]
+    assert model.n_estimators_ == round(1.6 * model.cv_results_["n_estimators"][0])
     assert BoostedClassifier(learning_rate=0.2, **QUICK).fit(X, y).learning_rate_ == 0.2
     given_rounds = BoostedClassifier(n_estimators=20, **QUICK).fit(X, y)
     assert (given_rounds.n_estimators_, given_rounds.learning_rate_) == (20, 0.1)
@@ -303,8 +315,10 @@ def test_the_order_of_the_classes_only_turns_the_sign():
 
 def test_large_numbers_of_rows_have_one_held_out_part():
     X, y = rings(31_000)
-    model = BoostedClassifier(max_leaf_nodes=4, n_estimators=10, n_models=1, random_state=0).fit(X, y)
+    model = BoostedClassifier(max_leaf_nodes=4, n_estimators=10, random_state=0).fit(X, y)
     assert model.cv_results_["std_score"] == [0.0, 0.0]
+    assert len(model.models_) == 1
+    assert len(BoostedClassifier(max_leaf_nodes=4, n_estimators=10, random_state=0).fit(X[:500], y[:500]).models_) == 3
     assert roc_auc_score(y, model.decision_function(X)) > 0.5
 
 
@@ -333,7 +347,7 @@ def test_a_missing_engine_is_named_with_its_extra(engine, monkeypatch):
         ({"max_leaf_nodes": 1}, 'max_leaf_nodes other than "auto" must be an integer > 1; got 1'),
         ({"learning_rate": 0.0}, 'learning_rate other than "auto" must be a finite number > 0; got 0.0'),
         ({"n_estimators": "many"}, 'n_estimators other than "auto" must be an integer > 0'),
-        ({"n_models": 0}, "n_models must be an integer > 0; got 0"),
+        ({"n_models": 0}, 'n_models other than "auto" must be an integer > 0; got 0'),
         ({"min_samples_leaf": 0}, "min_samples_leaf must be an integer > 0; got 0"),
         ({"categorical_features": "all"}, "categorical_features must be 'from_dtype', None or a list; got 'all'"),
         (

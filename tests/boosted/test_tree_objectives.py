@@ -10,7 +10,7 @@ import pytest
 from oracles import brute
 from rocmax.boosted import lightgbm as for_lightgbm
 from rocmax.boosted import xgboost as for_xgboost
-from rocmax.boosted.objective import DEFAULT_LOSS, TreeObjective
+from rocmax.boosted.objective import DEFAULT_LOSS, MANY_ROWS, TreeObjective
 from rocmax.losses import PartialAUCTight, WindowPairs
 from rocmax.measures import find_measure, measure_names
 from rocmax.metrics import f_beta_score, fpr_at_tpr, partial_auc_score
@@ -106,6 +106,22 @@ def test_binary_rounds_come_first_and_start_at_the_odds():
     started = TreeObjective(y, None, 1)
     started(np.linspace(-1, 1, 100))
     assert started.offset == 0.0
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_window_of_many_rows_is_that_of_their_bins(weighted):
+    rng = np.random.default_rng(2)
+    y = rng.random(MANY_ROWS + 1) < 0.05
+    scores = np.r_[-60.0, 2.0 * rng.standard_normal(y.size - 1) + 2.0 * y[1:]]
+    weight = rng.uniform(0.5, 2.0, y.size) if weighted else None
+    found, curvature = TreeObjective(y, weight, 0)(scores)
+    relative = None if weight is None else weight / weight.mean()
+    expected, exact = DEFAULT_LOSS.bind(y, relative).gradient_and_curvature(scores)
+    # Both are scaled to curvatures with the mean 0.1.
+    factor = 0.1 * (y.size if relative is None else relative.sum()) / exact.sum()
+    for one, other in ((found, factor * expected), (curvature, factor * exact)):
+        np.testing.assert_allclose(one, other, rtol=0.03, atol=1e-3 * np.abs(other).max())
+    assert found[y].sum() == pytest.approx(-found[~y].sum())
 
 
 def test_binary_rounds_with_large_scores():

@@ -20,7 +20,7 @@ from helpers.tree_models import (
     xgboost_matrix,
 )
 from oracles.trees import predict_plain
-from rocmax.boosted.trees import LIMITS, TreeModel, check_tree_model
+from rocmax.boosted.trees import LIMITS, PASSES, TreeModel, check_tree_model
 
 pytest.importorskip("lightgbm")
 pytest.importorskip("xgboost")
@@ -127,6 +127,15 @@ def test_the_booster_of_xgboost_is_the_fitted_one():
     np.testing.assert_array_equal(trees.contributions(X, 1), booster.predict(rows, pred_contribs=True))
     gains = booster.get_score(importance_type="total_gain")
     np.testing.assert_allclose(trees.importances(), [gains.get(f"f{i}", 0.0) for i in range(4)], rtol=1e-6)
+
+
+def test_many_rows_are_scored_by_some_trees_at_a_time():
+    X, y = table(6, 6000)
+    trees = tree_model("lightgbm", X, y, rounds=60, num_leaves=31)
+    assert trees.left.size > 2 * PASSES.nodes
+    assert len(X) >= PASSES.rows
+    np.testing.assert_allclose(trees.predict(X, 1), trees.booster().predict(X, raw_score=True), rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(trees.predict(np.asfortranarray(X), 1), trees.predict(X, 1))
 
 
 @pytest.fixture(scope="module")

@@ -69,8 +69,8 @@ class GrowingTrees(ABC):
         """Add trees, one in each round; fewer if no further split is possible."""
 
     @abstractmethod
-    def scores(self, X: Any, first: int) -> Array:
-        """Return what the trees from round ``first`` on add to the scores of rows."""
+    def scores(self, X: Any, first: int, last: int | None = None) -> Array:
+        """Return what the trees of the rounds from ``first`` to ``last`` add to the scores of rows; None is the end."""
 
     @abstractmethod
     def model(self) -> TreeModel:
@@ -130,14 +130,15 @@ class _LightGBMTrees(GrowingTrees):
         assert self._objective is not None
         return self._objective(scores)
 
-    def scores(self, X: Any, first: int) -> Array:
-        if first >= self.n_rounds:
+    def scores(self, X: Any, first: int, last: int | None = None) -> Array:
+        n_rounds = min(self.n_rounds, last or self.n_rounds) - first
+        if n_rounds <= 0:
             return np.zeros(X.shape[0])
         found = self._booster.predict(
             lightgbm_rows(X),
             raw_score=True,
             start_iteration=first,
-            num_iteration=self.n_rounds - first,
+            num_iteration=n_rounds,
             **threads(self.data.settings.n_jobs),
         )
         return np.asarray(found, dtype=np.float64)
@@ -195,9 +196,9 @@ class _XGBoostTrees(GrowingTrees):
                 self._booster.boost(self.data.rows, iteration=self.n_rounds, grad=gradient, hess=curvature)
             self.n_rounds += 1
 
-    def scores(self, X: Any, first: int) -> Array:
+    def scores(self, X: Any, first: int, last: int | None = None) -> Array:
         rows = xgboost_rows(X, self.data.settings.n_jobs)
-        found = self._booster.predict(rows, output_margin=True, iteration_range=(first, self.n_rounds))
+        found = self._booster.predict(rows, output_margin=True, iteration_range=(first, last or self.n_rounds))
         # XGBoost adds the score at the start to every part.
         return np.asarray(found, dtype=np.float64) - (self._start_score() if first else 0.0)
 

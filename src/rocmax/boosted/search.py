@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
@@ -35,10 +36,14 @@ class BoostedRules:
     # Fewer rows than this cannot be split by a tree of LightGBM, whose leaves have at least 20 rows.
     least_rows: int = 40
     # Learning rate of the search, and the largest product of learning rate and number of rounds. If all folds are used,
-    # the models divide the rate and multiply the rounds by this number.
+    # the models divide the rate by one number and multiply the rounds by the other: fewer than for the same sum of
+    # steps, which loses nothing because the models learn from more rows.
     rate: float = 0.1
     most_shrinkage: float = 25.0
     finer: int = 2
+    finer_rounds: float = 1.6
+    # Number of models if all folds are used; otherwise one.
+    n_models: int = 3
     # Rounds between two evaluations, and rounds without a better score after which a candidate is dropped.
     step: int = 10
     patience: int = 100
@@ -49,9 +54,11 @@ class BoostedRules:
     # Largest FPR for which the window objective, which concentrates on this share of the negatives, is tried.
     window_limit: float = 0.1
     window_share: float = 0.05
-    # It starts after this share of the rounds that the logistic loss needs, and has at most this multiple of them.
+    # It starts after this share of the rounds that the logistic loss needs, and has at most this multiple of them. It
+    # is tried on the first folds, and on the others if it has the higher score on these.
     warm_up: float = 0.25
-    window_rounds: float = 2.0
+    window_rounds: float = 1.5
+    first_folds: int = 2
 
 
 RULES = BoostedRules()
@@ -108,7 +115,7 @@ class Candidate:
     """Size of the trees and objective, with the number of rounds that has the largest mean score over the folds.
 
     ``warm_up`` is the number of rounds of the logistic loss before those of the window objective; None for the logistic
-    loss only. ``held_out`` are the scores of the held-out rows of all folds.
+    loss only. ``scores`` and ``trees`` are those of the folds on which it was tried.
     """
 
     max_leaf_nodes: int
@@ -116,7 +123,7 @@ class Candidate:
     n_rounds: int = 0
     score: float = -np.inf
     scores: list[float] = field(default_factory=list)
-    held_out: Array = field(default_factory=lambda: np.empty(0))
+    trees: list[GrowingTrees] = field(default_factory=list)
 
     @property
     def objective(self) -> str:
@@ -131,32 +138,53 @@ class Folds:
         self._data, self._splits, self._plan, self._score = data, splits, plan, score
         self._train = [plan.data(data, train) for train, _ in splits]
 
-    def try_out(self, candidate: Candidate, max_rounds: int, only_last: bool = False) -> Candidate:
-        """Fit a candidate to all folds, up to a number of rounds or until its score no longer improves."""
-        plan = self._plan
-        trees = [plan.start(rows, candidate.max_leaf_nodes, candidate.warm_up, k) for k, rows in enumerate(self._train)]
-        held_out = [np.zeros(test.size) for _, test in self._splits]
-        done = 0
-        while done < max_rounds and not (candidate.scores and done - candidate.n_rounds >= RULES.patience):
-            step = min(max_rounds if only_last else RULES.step, max_rounds - done)
-            if not self._grow(trees, held_out, step) and candidate.scores:
-                break
-            done += step
-            scores = [self._score_of(k, found) for k, found in enumerate(held_out)]
-            if np.mean(scores) > candidate.score or not candidate.scores:
-                candidate.n_rounds, candidate.score, candidate.scores = done, float(np.mean(scores)), scores
-                candidate.held_out = np.concatenate(held_out)
+    def try_out(self, candidate: Candidate, rounds: list[int], rival: Candidate | None = None) -> Candidate:
+        """Fit a candidate to all folds, until its score no longer improves; it is evaluated after these rounds.
+
+        If it is not ahead of a rival on the first folds, it is not fitted to the others, and its score is that of the
+        rival plus the difference.
+        """
+        n_folds = len(self._splits)
+        first = n_folds if rival is None else min(RULES.first_folds, n_folds)
+        curves = self._curves(candidate, range(first), rounds, RULES.patience)
+        lead = 0.0 if rival is None else float(curves.mean(axis=1).max() - np.mean(rival.scores[:first]))
+        if lead > 0 and first < n_folds:
+            others = self._curves(candidate, range(first, n_folds), rounds[: len(curves)], rounds[-1])
+            curves = np.hstack([curves, others])
+        best = int(curves.mean(axis=1).argmax())
+        candidate.n_rounds, candidate.scores = rounds[best], curves[best].tolist()
+        candidate.score = float(np.mean(candidate.scores))
+        if rival is not None and len(candidate.scores) < n_folds:
+            candidate.score = rival.score + lead
         return candidate
 
-    def _grow(self, trees: list[GrowingTrees], held_out: list[Array], step: int) -> bool:
-        """Add rounds to the ensembles of all folds and to the held-out scores; return whether a tree was added."""
-        grown = False
-        for ensemble, scores, (_, test) in zip(trees, held_out, self._splits, strict=True):
-            first = ensemble.n_rounds
-            ensemble.grow(step)
-            scores += ensemble.scores(self._data.X[test], first)
-            grown |= ensemble.n_rounds > first
-        return grown
+    def _curves(self, candidate: Candidate, numbers: range, rounds: list[int], patience: int) -> Array:
+        """Fit a candidate to some folds; return the held-out score of each fold after the rounds, in rows.
+
+        There are fewer rows if the best mean is followed by ``patience`` rounds.
+        """
+        start, shape = self._plan.start, (candidate.max_leaf_nodes, candidate.warm_up)
+        trees = [start(self._train[k], *shape, k) for k in numbers]
+        held_out = [np.zeros(self._splits[k][1].size) for k in numbers]
+        candidate.trees += trees
+        curves: list[list[float]] = []
+        for done, wanted in pairwise([0, *rounds]):
+            for k, ensemble, scores in zip(numbers, trees, held_out, strict=True):
+                first = ensemble.n_rounds
+                ensemble.grow(wanted - done)
+                scores += ensemble.scores(self._data.X[self._splits[k][1]], first)
+            curves.append([self._score_of(k, scores) for k, scores in zip(numbers, held_out, strict=True)])
+            if wanted - rounds[int(np.mean(curves, axis=1).argmax())] >= patience:
+                break
+        return np.array(curves)
+
+    def held_out(self, candidate: Candidate) -> Array:
+        """Return the scores of the held-out rows of all folds."""
+        scores = [
+            ensemble.scores(self._data.X[test], 0, candidate.n_rounds)
+            for ensemble, (_, test) in zip(candidate.trees, self._splits, strict=True)
+        ]
+        return np.concatenate(scores)
 
     def _score_of(self, k: int, scores: Array) -> float:
         test = self._splits[k][1]
@@ -186,8 +214,9 @@ def choose(
 ) -> Candidate:
     """Return the best size of the trees, number of rounds and objective; ``report`` gets each candidate tried."""
 
-    def tried(candidate: Candidate, most: int) -> Candidate:
-        report(folds.try_out(candidate, most, only_last=n_estimators != AUTO))
+    def tried(candidate: Candidate, most: int, rival: Candidate | None = None) -> Candidate:
+        rounds = [*range(RULES.step, most, RULES.step), most] if n_estimators == AUTO else [most]
+        report(folds.try_out(candidate, rounds, rival))
         return candidate
 
     sizes = RULES.sizes if max_leaf_nodes == AUTO else (int(max_leaf_nodes),)
@@ -196,7 +225,7 @@ def choose(
         return best
     warm_up = max(1, round(RULES.warm_up * best.n_rounds))
     most = plan.max_rounds if n_estimators != AUTO else round(RULES.window_rounds * best.n_rounds)
-    window = tried(Candidate(best.max_leaf_nodes, warm_up), most)
+    window = tried(Candidate(best.max_leaf_nodes, warm_up), most, best if objective == AUTO else None)
     return window if objective == "window" or window.score > best.score else best
 
 

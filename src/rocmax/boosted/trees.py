@@ -42,6 +42,22 @@ class TreeLimits:
 
 
 LIMITS = TreeLimits()
+
+
+@dataclass(frozen=True)
+class TreePasses:
+    """Predictions of LightGBM take all trees for a row, then the next row: twice the time if the trees leave the cache.
+
+    Many rows are therefore passed to some of the trees at a time.
+    """
+
+    # Fewer rows cost less than the calls. With 600 to 1,500 nodes at a time, predictions take about half the time; with
+    # all 33,000 of 550 trees, they take 3.8 s for 200,000 rows, and 1.9 s so (CPU with 1 MB of cache for each core).
+    rows: int = 5000
+    nodes: int = 1000
+
+
+PASSES = TreePasses()
 _SCALARS = {"engine": str, "n_features": int, "base_score": float, "has_probabilities": bool}
 _OF_NODES: dict[str, Any] = {
     "left": np.int32,
@@ -151,7 +167,13 @@ class TreeModel:
         Missing values of ``X``, an array or a CSR matrix, are NaN, and categories are integer codes. Without
         ``n_jobs``, the number of threads is the default of the engine.
         """
-        return self._of_engine(X, n_jobs, {"raw_score": True}, {"output_margin": True})
+        everything: dict[str, Any] = {"raw_score": True}
+        if self.engine == "xgboost" or sparse.issparse(X) or X.shape[0] < PASSES.rows:
+            return self._of_engine(X, n_jobs, everything, {"output_margin": True})
+        X = np.ascontiguousarray(X)
+        step = max(1, PASSES.nodes * self.root.size // self.left.size)
+        passes = (everything | {"start_iteration": i, "num_iteration": step} for i in range(0, self.root.size, step))
+        return sum((self._of_engine(X, n_jobs, part, {}) for part in passes), np.zeros(X.shape[0]))
 
     def contributions(self, X: Any, n_jobs: int | None = None) -> Array:
         """Return the contribution of each feature to the score of each row (SHAP values); the last column is constant.

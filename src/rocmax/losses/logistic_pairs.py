@@ -15,7 +15,7 @@ convolutions over the grid. The cost is O(N + G log G) for ``G`` cells. The rema
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from math import comb, factorial
 from typing import Any, NamedTuple
 
@@ -52,12 +52,15 @@ class GridRules:
         Terms of the expansion and cells per unit; the module states the error.
     pairs_per_cell, most_cells : int
         A cell takes the time of this number of pairs; a larger grid would take too much memory.
+    kept_length : int
+        Kernels of transforms up to this length, 2.6 MB each, are kept for the next call.
     """
 
     terms: int = 5
     density: int = 128
     pairs_per_cell: int = 40
     most_cells: int = 1 << 21
+    kept_length: int = 1 << 16
 
 
 RULES = GridRules()
@@ -166,7 +169,8 @@ class _Grid:
 
         ``sign`` is that of the source in ``z_j - s_i``.
         """
-        kernels = _kernels(order, sign, self._length)
+        # Rounds of trees have grids of a few lengths; the kernels of a long grid would take much memory.
+        kernels = (_kernels if self._length <= RULES.kept_length else _kernels.__wrapped__)(order, sign, self._length)
         sums = []
         for b in range(RULES.terms):
             terms = (comb(a + b, a) * kernels[a + b] * moments[a] for a in range(RULES.terms - b))
@@ -174,6 +178,7 @@ class _Grid:
         return np.array(sums)
 
 
+@lru_cache(maxsize=8)
 def _kernels(order: int, sign: float, length: int) -> list[Any]:
     """Return the conjugate transforms of the terms of the expansion, as functions of the distance in cells."""
     # Differences of a source and a target in cells; negative ones are at the end, as the transform requires.
