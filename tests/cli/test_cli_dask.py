@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from rocmax.data import DataError
+from rocmax.metrics import partial_auc_score
 from rocmax.tables import Limits, Reading, Running, fit_table, load_model, predict
 
 pd = pytest.importorskip("pandas")
@@ -71,6 +72,25 @@ def test_fit_on_a_cluster(address, folder, tmp_path):
     assert (scores[new["label"] == 0] > 0).mean() == pytest.approx(0.1, abs=0.03)
 
 
+def test_boosted_trees_with_a_guarantee(address, folder, tmp_path):
+    pytest.importorskip("xgboost")
+    out = tmp_path / "model.rocmax"
+    options = ["--target", "label", "--max-fpr", "0.1", "--confidence", "0.9", "--model", "boosted", "--no-tune"]
+    done = run("fit", folder / "*.parquet", "--dask", address, *options, "--out", out, "--json")
+    assert done.exit_code == 0, done.output
+    facts = json.loads(done.stdout)
+    assert facts["model"] == "boosted"
+    new = payments(6000, seed=1)
+    found = predict(load_model(out), new)["score"].to_numpy()
+    assert np.mean(found[new["label"] == 0] > 0) < 0.1
+    local = fit_table(folder / "*.parquet", target="label", max_fpr=0.1, model="boosted", tune=False)
+    value, expected = (
+        partial_auc_score(new["label"], scores, max_fpr=0.1)
+        for scores in (found, predict(local, new)["score"].to_numpy())
+    )
+    assert value == pytest.approx(expected, abs=0.03)
+
+
 def test_fit_without_a_limit(address, folder):
     model = fit_table(folder / "*.parquet", target="label", model="linear", tune=False, running=Running(dask=address))
     assert model.facts.measure == "roc_auc"
@@ -93,7 +113,7 @@ def test_fit_with_a_required_rate(address, folder):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--model", "boosted"], "--model must be auto or linear with --dask"),
+        (["--model", "additive"], "--model must be auto, linear or boosted with --dask"),
         (["--group", "shop"], "--group is not possible with --dask"),
         (["--target", "no"], "the files have no column 'no'"),
     ],

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 import numpy as np
 import pytest
 from sklearn.base import clone
+
+from helpers.lost_workers import kill_one
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -42,23 +42,6 @@ def wait_until_released(client):
     while any(client.run(shards_on_worker).values()) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not any(client.run(shards_on_worker).values())
-
-
-def kill_one(cluster, delay=0.0):
-    """Kill a worker process after some time; its nanny starts another one."""
-
-    def kill():
-        time.sleep(delay)
-        # A nanny does not replace a worker that is killed while it starts.
-        processes = [nanny.process for nanny in list(cluster.workers.values()) if nanny.process is not None]
-        running = [process.pid for process in processes if process.status.name == "running"]
-        with contextlib.suppress(ProcessLookupError, IndexError, TypeError):
-            os.kill(running[-1], signal.SIGKILL)
-
-    if delay:
-        threading.Thread(target=kill).start()
-    else:
-        kill()
 
 
 @pytest.mark.parametrize(

@@ -293,7 +293,8 @@ TestSize = Annotated[
 Dask = Annotated[
     str | None,
     typer.Option(
-        help="Scheduler of a dask cluster, such as tcp://host:8786, that fits a linear model to parquet files."
+        help="Scheduler of a dask cluster, such as tcp://host:8786, that fits a linear model or boosted trees to "
+        "parquet files."
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]

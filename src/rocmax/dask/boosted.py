@@ -33,6 +33,7 @@ from rocmax.boosted.categories import (
     encode_categories,
     find_categories,
 )
+from rocmax.boosted.classifier import directions
 from rocmax.boosted.objective import DEFAULT_LOSS
 from rocmax.boosted.search import AUTO, selection_score, window_loss
 from rocmax.boosted.search import RULES as SEARCH
@@ -179,7 +180,7 @@ class SharedScore:
             used = np.flatnonzero(weight)
             # Positives and negatives of one bin are tied.
             bins = (used % grid.n_bins).astype(np.float64)
-            self._last = selection_score(self.measure)(used >= grid.n_bins, bins, weight[used])
+            self._last = float(selection_score(self.measure)(used >= grid.n_bins, bins, weight[used]))
         return "score", self._last
 
 
@@ -477,7 +478,8 @@ def _watched(call: Callable[[], Any], cluster: Cluster) -> Any:
 
     def run() -> None:
         try:
-            found["value"] = call()
+            with cluster.client.as_current():
+                found["value"] = call()
         except BaseException as error:
             found["error"] = error
 
@@ -525,8 +527,9 @@ class DaskBoostedClassifier(DaskClassifier):
         learning rate of 0.1, and in inverse proportion for others.
     categorical_features : "from_dtype", None or array-like of int, bool or str, default="from_dtype"
         Columns of categories, as for :class:`~rocmax.BoostedClassifier`.
-    monotonic_cst : array-like of int of shape (n_features,), default=None
+    monotonic_cst : dict or array-like of int of shape (n_features,), default=None
         Direction of the effect of each feature on the score for the positive class: 1 increasing, -1 decreasing, 0 any.
+        A dict maps names of features to directions.
     random_state, pos_label, verbose
 
     Attributes
@@ -647,14 +650,15 @@ class _Fit:
     ) -> None:
         self._model, self._saved = model, saved
         client, wrap = cluster.client, need("dask").delayed
-        cluster.check_package()
+        cluster.check_package("rocmax.dask.boosted", "xgboost.dask")
         loaded = dict(enumerate(client.compute([wrap(_rows, pure=False)(i, *one) for i, one in enumerate(delayed)])))
         cluster.loaded(loaded)
         asked = {i: client.submit(_facts, rows, model.categorical_features, pure=False) for i, rows in loaded.items()}
         cluster.loaded(asked)
         facts: list[TreeFacts] = client.gather(list(asked.values()))
         self.first = _first_partition([fact.partition for fact in facts])
-        self.classes = reduce(LabelSet.joined, (LabelSet(*fact.partition[::3]) for fact in facts)).labels
+        labels = (LabelSet(fact.partition.number, fact.partition.labels) for fact in facts)
+        self.classes = reduce(LabelSet.joined, labels).labels
         check_some_rows(self.classes)
         self.index = positive_index(self.classes, model.pos_label)
         self.categories = _all_categories([fact.categories for fact in facts])
@@ -692,9 +696,9 @@ class _Fit:
             "verbosity": 0,
             "disable_default_eval_metric": True,
         }
-        if self._model.monotonic_cst is not None:
-            found["monotone_constraints"] = tuple(self._model.monotonic_cst)
-        return found
+        names = None if self.first.names is None else np.array(self.first.names, dtype=object)
+        monotonic = directions(self._model.monotonic_cst, self.first.shape[1], names, sorted(self.categories))
+        return found if monotonic is None else {**found, "monotone_constraints": tuple(monotonic)}
 
     def search(self) -> None:
         """Grow the candidates: trees of each size, then those of the best size with the window objective."""
@@ -726,11 +730,11 @@ class _Fit:
 
     def attributes(self, final: Stage) -> dict[str, Any]:
         """Return the attributes of the fitted model."""
-        held, index = self._grower.held_out(self.chosen), 1
+        held = self._grower.held_out(self.chosen)
         # A limit on false positives is kept if all of a cell counts as its highest score, a floor if as its lowest.
         place = held.low if self._model.min_tpr > 0 else held.high
         weight = held.weight.ravel()
-        positive = np.repeat(held.labels.labels == bool(index), place.size)
+        positive = np.repeat(held.labels.labels, place.size)
         scores, used = np.tile(place, 2), weight > 0
         text = bytes(self._grower.booster(final).save_raw("json")).decode()
         rows = [(s.max_leaf_nodes, _name(s), *s.best, 0.0) for s in self.searched]

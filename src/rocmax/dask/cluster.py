@@ -61,10 +61,10 @@ class Cluster:
         self.client, self.timeout = client, timeout
         self._address = client.scheduler.address
 
-    def check_package(self) -> None:
-        """Raise RuntimeError if a worker does not have this package: functions of it could not be sent there."""
+    def check_package(self, *modules: str) -> None:
+        """Raise RuntimeError if a worker does not have this package or other modules that functions sent there need."""
         if workers := sorted(self.workers()):
-            self.call(exec, [(workers, ("import rocmax.dask.cluster", {}))])
+            self.call(exec, [(workers, ("import " + ", ".join(["rocmax.dask.cluster", *modules]), {}))])
 
     def locate(self, keys: Iterable[str]) -> dict[str, str]:
         """Return the worker that holds the result of a task, for each of some tasks that have one."""

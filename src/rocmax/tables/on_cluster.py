@@ -1,4 +1,4 @@
-"""Fit of a linear model to parquet files on the workers of a dask cluster."""
+"""Fit of a linear model or of boosted trees to parquet files on the workers of a dask cluster."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from rocmax._support import Index, Parameter, ParameterError, need, stage
-from rocmax.dask import DaskAUCClassifier, DaskPartialAUCClassifier
+from rocmax.dask import DaskAUCClassifier, DaskBoostedClassifier, DaskPartialAUCClassifier
 from rocmax.data import DataError, Reading
 from rocmax.tables.evaluate import row_notes
 from rocmax.tables.fit import FitSettings, Fitted, Parts, check_enough, evaluated, with_threshold
 from rocmax.tables.model import TableModel
 from rocmax.tables.options import Columns, Running
-from rocmax.tables.preprocess import common_levels
+from rocmax.tables.preprocess import common_levels, text_places
 from rocmax.tables.read import Schema, Training, known_labels, read_training
 from rocmax.tables.tune import make_preprocessing
 
@@ -79,11 +79,13 @@ def _check_columns(paths: list[str]) -> None:
             raise DataError(f"{path} cannot be read: {type(error).__name__}: {error}") from error
 
 
-# Fit of a linear model to parquet files on the workers of a dask cluster.
+# Fit to parquet files on the workers of a dask cluster.
 
 
 # Rows of each kind, training and held-out, that are fetched.
 FETCHED = 100_000
+# Parameters of boosted trees without a search.
+UNTUNED: dict[str, Any] = {"objective": "binary", "max_leaf_nodes": 31, "n_estimators": 100}
 _NOT_TUNED = "not tuned: on a cluster, the linear model is fitted with its defaults"
 
 
@@ -103,24 +105,27 @@ class _Prepared(NamedTuple):
 def fit_on_cluster(
     files: Any, settings: FitSettings, columns: Columns, reading: Reading, running: Running
 ) -> TableModel:
-    """Fit a linear model on the workers of a cluster, with the threshold and the evaluation from fetched rows."""
+    """Fit a model on the workers of a cluster, with the threshold and the evaluation from fetched rows."""
     target = _check(settings, columns)
+    family = "linear" if settings.model == "auto" else settings.model
+    if family == "boosted":
+        need("xgboost")
     with _client(running.dask) as client:
         stage("reading samples on the cluster")
         read = _read(client, files, settings, columns, reading)
         training, test = read.training, read.test
         if running.on_plan is not None:
             running.on_plan(training.schema.columns)
-        notes = [*training.notes, *([_NOT_TUNED] if settings.tune else [])]
+        notes = [*training.notes, *([_NOT_TUNED] if settings.tune and family == "linear" else [])]
         notes += row_notes(training.target.is_positive[test], settings.limits)
         for note in notes:
             running.tell(note)
         check_enough(training.target.is_positive[test], settings)
         start = perf_counter()
         stage("fitting on the cluster")
-        pipeline = _fit(client, read, settings, target)
+        pipeline = _fit(client, read, settings, target, family)
     model = with_threshold(pipeline, training, settings, test)
-    fitted = Fitted(model, Parts(np.arange(test[0]), test, test), None, perf_counter() - start, "linear", None)
+    fitted = Fitted(model, Parts(np.arange(test[0]), test, test), None, perf_counter() - start, family, None)
     return evaluated(training, settings, fitted, notes, running.tell, read.classes)
 
 
@@ -157,8 +162,8 @@ def _check(settings: FitSettings, columns: Columns) -> str:
     """Return the target; raise ParameterError for what is not possible on a cluster."""
     if columns.target is None:
         raise ParameterError(Parameter("dask"), " requires ", Parameter("target", ...))
-    if settings.model not in ("auto", "linear"):
-        wanted = Parameter("model"), " must be auto or linear with ", Parameter("dask")
+    if settings.model not in ("auto", "linear", "boosted"):
+        wanted = Parameter("model"), " must be auto, linear or boosted with ", Parameter("dask")
         raise ParameterError(*wanted, f"; got {settings.model}")
     for name in ("group", "time"):
         if getattr(columns, name) is not None:
@@ -219,11 +224,11 @@ def _split(client: Any, table: Any, settings: FitSettings, n_rows: int) -> tuple
     return train, *client.gather(client.compute([sample, held]))
 
 
-def _fit(client: Any, read: _Read, settings: FitSettings, target: str) -> Pipeline:
+def _fit(client: Any, read: _Read, settings: FitSettings, target: str, family: str) -> Pipeline:
     """Fit the preprocessing on the sample, and the classifier on all training rows."""
     train, training = read.train, read.training
     sample = training.X.iloc[: read.test[0]]
-    table = make_preprocessing("linear", training.kinds, common_levels(sample, training.kinds)).fit(sample)
+    table = make_preprocessing(family, training.kinds, common_levels(sample, training.kinds)).fit(sample)
     classes = training.target.positive, training.target.negative
     example = table.transform(sample.iloc[:1])
     prepared = need("dask").delayed(_Prepared(training.schema, table, target, classes, example[:0]), pure=True)
@@ -234,14 +239,23 @@ def _fit(client: Any, read: _Read, settings: FitSettings, target: str) -> Pipeli
         rows.append(arrays.from_delayed(both[0], (np.nan, example.shape[1]), example.dtype))
         labels.append(arrays.from_delayed(both[1], (np.nan,), object))
     X, y = (arrays.concatenate(parts, allow_unknown_chunksizes=True) for parts in (rows, labels))
-    positive = training.target.positive
-    limits = settings.limits
-    if limits.limited:
-        model: Any = DaskPartialAUCClassifier(*limits.window, min_tpr=limits.min_tpr, pos_label=positive)
-    else:
-        model = DaskAUCClassifier(pos_label=positive)
+    model, options = _model(family, settings, training)
     with client.as_current():
-        return Pipeline([("table", table), ("model", model.fit(X, y, standardize=False).to_local())])
+        return Pipeline([("table", table), ("model", model.fit(X, y, **options).to_local())])
+
+
+def _model(family: str, settings: FitSettings, training: Training) -> tuple[Any, dict[str, Any]]:
+    """Return the estimator for a cluster, and the options of its fit."""
+    positive, limits = training.target.positive, settings.limits
+    low, high = limits.window
+    window: dict[str, Any] = {"min_fpr": low, "max_fpr": high, "min_tpr": limits.min_tpr, "pos_label": positive}
+    if family == "boosted":
+        untuned = {} if settings.tune else UNTUNED
+        places = text_places(training.kinds) or None
+        return DaskBoostedClassifier(**window, **untuned, categorical_features=places, random_state=settings.seed), {}
+    if limits.limited:
+        return DaskPartialAUCClassifier(**window), {"standardize": False}
+    return DaskAUCClassifier(pos_label=positive), {"standardize": False}
 
 
 def _prepare(number: int, frame: Any, prepared: _Prepared) -> tuple[Any, Any]:

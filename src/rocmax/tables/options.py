@@ -84,8 +84,8 @@ class Running:
         Number of fits of :func:`compare_models` that run in parallel, as in joblib: None means 1, -1 all processors.
     dask : str or distributed.Client, default=None
         Scheduler of a dask cluster, whose workers read the parquet files of :func:`fit_table` and fit a linear model
-        without tuning. Only samples of at most 100,000 training rows, for the plan of the columns and the
-        preprocessing, and as many held-out rows are fetched.
+        without tuning or, with ``model="boosted"``, boosted trees. Only samples of at most 100,000 training rows, for
+        the plan of the columns and the preprocessing, and as many held-out rows are fetched.
     refit : bool, default=False
         Whether :func:`fit_table` ends with a fit of the chosen model to all rows. Its threshold is chosen on
         cross-fitted scores: that of each row by a model that has not seen it. The measure and the rates are those of
