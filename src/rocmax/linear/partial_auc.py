@@ -307,7 +307,7 @@ class PartialAUCClassifier(FitFilesMixin, MeasureMixin, LinearScoreClassifier):
 
 
 @dataclass(frozen=True)
-class SearchRules:
+class StartRules:
     """Tuned numbers of the search for a starting point."""
 
     # Weights of the losses of starting points, on standardized features.
@@ -321,7 +321,7 @@ class SearchRules:
     few_values: int = 100_000
 
 
-SEARCH = SearchRules()
+STARTS = StartRules()
 
 
 @dataclass
@@ -396,11 +396,12 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
     With ``loss="auto"``, the fit of ``PartialAUCClassifier(loss="auto")`` is run on the training part of each fold.
     First, candidates for the starting point are fitted: logistic regression with and without balanced class weights,
     with several regularization strengths; the tight convex loss, minimized by Algorithm 1 of Narasimhan and Agarwal,
-    which stops early; and for ``min_fpr > 0`` the hinge loss on the window. The losses on the window depend on few
-    rows. They are dropped if they are behind the best logistic regression in each of the first three folds, or have
+    which stops early; and for ``min_fpr > 0`` the hinge loss on the window. The candidates with class weights or a loss
+    on the window are dropped if they are behind the best logistic regression in each of the first three folds, or have
     zero weights in one of them. From the candidate with the best mean partial AUC on the held-out rows, models are
     fitted along a path of values of ``C``, each initialized with the previous solution. ``C = 0``, the starting point,
-    is always part of the path. The models of all folds with the best ``C`` are averaged: the mean of linear scores with
+    is always part of the path. Dense rows of more than 100,000 values are used in single precision. The models of all
+    folds with the best ``C`` are averaged: the mean of linear scores with
     unit standard deviation is again a linear score, with less variance. Splits forward in time, as those of
     :class:`rocmax.ForwardSplit`, would leave the latest rows out of all these models. If all held-out rows of one of
     several splits are in no training part, the model is therefore the fit of the chosen starting point and ``C`` to all
@@ -579,7 +580,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
 
     def _fit_path(self, folds: list[Fold], Cs: Array) -> Array:
         """Choose the starting point, then the value of ``C``; return the mean of the models of the folds."""
-        data, scale = folds[0].data.in_single_precision(SEARCH.few_values)
+        data, scale = folds[0].data.in_single_precision(STARTS.few_values)
         folds = [replace(fold, data=data) for fold in folds]
         parallel = Parallel(n_jobs=self.n_jobs)
         starts = self._fit_starts(parallel, folds)
@@ -609,13 +610,13 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         def mean(spec: tuple[str, float]) -> float:
             return float(np.mean([score for score, _ in starts[spec]]))
 
-        starts = fitted(folds, [("logistic", C) for C in SEARCH.logistic])
+        starts = fitted(folds, [("logistic", C) for C in STARTS.logistic])
         best = max(starts, key=mean)
-        # Losses on the window depend on few rows and can collapse; most of these fits are far behind.
-        others = [("balanced", C) for C in SEARCH.logistic] + [("tight", C) for C in SEARCH.tight]
+        # Losses on the window depend on few rows and can collapse; most of these fits are behind.
+        others = [("balanced", C) for C in STARTS.logistic] + [("tight", C) for C in STARTS.tight]
         if self.min_fpr > 0:
-            others += [("hinge", C) for C in SEARCH.hinge]
-        trial = fitted(folds[: SEARCH.trial], others)
+            others += [("hinge", C) for C in STARTS.hinge]
+        trial = fitted(folds[: STARTS.trial], others)
         ahead = [
             spec
             for spec, fits in trial.items()
@@ -623,7 +624,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
             and any(score >= least for (score, _), (least, _) in zip(fits, starts[best], strict=False))
         ]
         if ahead:
-            rest = fitted(folds[SEARCH.trial :], ahead)
+            rest = fitted(folds[STARTS.trial :], ahead)
             starts.update({spec: trial[spec] + rest[spec] for spec in ahead})
             best = max(starts, key=mean)
         self.start_scores_ = {f"{kind}, C={C:g}": mean((kind, C)) for kind, C in starts}
@@ -667,6 +668,6 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         """Return training and held-out rows, as indices of the rows with non-zero weight."""
         if self.cv is None:
             rng = random_source(self.random_state)
-            n_repeats = 2 if np.prod(data.X.shape) <= SEARCH.few_values else 1
+            n_repeats = 2 if np.prod(data.X.shape) <= STARTS.few_values else 1
             return check_splits(folds(data.positive, 5, rng, data.kept_groups, n_repeats=n_repeats), data)
         return given_splits(data, self.cv)
