@@ -20,16 +20,15 @@ from rocmax.linear.base import (
     check_constraint_parameters,
     check_solver_parameters,
     make_constraint,
-    solve_linear,
     solver_for,
 )
 from rocmax.linear.refine import RULES, Start, WindowRefinement, weighted_spread
 from rocmax.linear.sharded import FitFilesMixin
-from rocmax.losses import Loss, PairwiseHinge, PartialAUCHinge, PartialAUCRamp, PartialAUCStructural
+from rocmax.losses import Loss, PairwiseHinge, PartialAUCHinge, PartialAUCStructural
 from rocmax.measures import Measure, PartialAUCMeasure
 from rocmax.operators import as_operator
 from rocmax.penalties import Ball, SquaredL2
-from rocmax.solvers import CCCP, LBFGS, Callback, Progress, Result
+from rocmax.solvers import CCCP, Callback, Progress, Result
 
 # One problem on a window, shared by the classifier with a given strength and the one with cross-validation.
 
@@ -52,12 +51,12 @@ class WindowProblem:
         check_number("C", self.C, above=0.0)
         check_corner(*self.window)
         check_constraint_parameters(constraint, radius, l1_ratio, groups)
-        check_choice("loss", self.loss, ("auto", "tight", "structural", "hinge", "ramp"))
+        check_choice("loss", self.loss, ("auto", "tight", "structural", "hinge"))
         check_solver_parameters(self.solver, self.loss, ("tight", "structural", "hinge"), constraint)
-        if constraint is not None and (self.loss == "ramp" or (self.loss == "hinge" and self.window[0] > 0)):
+        if constraint is not None and self.loss == "hinge" and self.window[0] > 0:
             raise ValueError(
-                f"with a constraint, loss must be convex; got {self.loss!r}, which is not convex"
-                f'{" for min_fpr > 0" if self.loss == "hinge" else ""}; use "auto", "tight" or "structural"'
+                'with a constraint, loss must be convex; got "hinge", which is not convex for min_fpr > 0; use "auto", '
+                '"tight" or "structural"'
             )
 
     @property
@@ -70,7 +69,7 @@ class WindowProblem:
         """The tight or the structural loss."""
         return PartialAUCStructural(*self.window) if self.loss == "structural" else self.measure.convex_loss()
 
-    def minimize(self, data: Any, w0: Array | None = None, callback: Callback | None = None) -> Result:
+    def minimize(self, data: RowsInMemory, w0: Array | None = None, callback: Callback | None = None) -> Result:
         """Minimize the penalized loss, from ``w0`` if it is better than the usual start."""
         if self.loss == "auto":
             refinement = WindowRefinement(data.standardized(), self.window, self.tol, self.max_iter)
@@ -78,45 +77,26 @@ class WindowProblem:
         penalty = SquaredL2(self.C)
         if self.loss in ("tight", "structural") or (self.solver == "cutting_plane" and self.window[0] == 0):
             solver = solver_for(self.convex_loss, penalty, self.tol, self.max_iter, self.solver)
-            return solve_linear(solver, self.convex_loss, data, penalty, w0, callback)
+            return data.solve(solver, self.convex_loss, penalty, w0, callback)
         start = w0
-        if self.loss == "ramp" or start is None or not start.any():
-            inner = solver_for(PairwiseHinge(), penalty, self.tol, max(self.max_iter, 100), self.solver)
-            full = solve_linear(inner, PairwiseHinge(), data, penalty)
+        if start is None or not start.any():
+            full_auc = solver_for(PairwiseHinge(), penalty, self.tol, max(self.max_iter, 100), self.solver)
+            full = data.solve(full_auc, PairwiseHinge(), penalty)
             if not full.w.any():
                 return full
             start = full.w
-        if self.loss == "hinge":
-            inner = solver_for(PairwiseHinge(), penalty, self.tol, self.max_iter, self.solver)
-            outer = CCCP(self.tol, self.max_iter, inner=inner)
-            return solve_linear(outer, PartialAUCHinge(*self.window), data, penalty, start, callback)
-        if w0 is not None and self.on_rows(data, w0) > self.on_rows(data, start):
-            start = w0
-        return self._descend(data, start, callback)
+        inner = solver_for(PairwiseHinge(), penalty, self.tol, self.max_iter, self.solver)
+        outer = CCCP(self.tol, self.max_iter, inner=inner)
+        return data.solve(outer, PartialAUCHinge(*self.window), penalty, start, callback)
 
-    def minimize_in(self, ball: Ball, data: Any, w0: Array | None, callback: Callback | None = None) -> Result:
+    def minimize_in(self, ball: Ball, data: RowsInMemory, w0: Array | None, callback: Callback | None = None) -> Result:
         """Minimize the convex loss in a ball; with "auto", that of the full AUC if its partial AUC is larger."""
         losses = [self.convex_loss]
         if self.loss == "auto" and self.window != (0.0, 1.0, 0.0):
             losses.append(PairwiseHinge())
         solver = solver_for(losses[0], ball, self.tol, self.max_iter)
-        results = [solve_linear(solver, loss, data, ball, w0, callback) for loss in losses]
+        results = [data.solve(solver, loss, ball, w0, callback) for loss in losses]
         return max(results, key=lambda result: self.on_rows(data, result.w)) if len(results) > 1 else results[0]
-
-    def _descend(self, data: TrainingSet, start: Array, callback: Callback | None) -> Result:
-        """Minimize the ramp loss from ``start``; return ``start`` if it has a larger partial AUC on the training rows.
-
-        For small ``C`` the penalty dominates, so that a lower objective can have a worse ranking.
-        """
-        low, high, floor = self.window
-        loss, penalty = PartialAUCRamp(low, high, min_tpr=floor), SquaredL2(self.C)
-        result = solve_linear(LBFGS(self.tol, self.max_iter), loss, data, penalty, start, callback)
-        if self.on_rows(data, result.w) >= self.on_rows(data, start):
-            return result
-        value = data.bind(loss).value_and_gradient(as_operator(data.X).matvec(start))[0]
-        objective = penalty.value(start) + penalty.C * value
-        trace = [progress._replace(objective=objective) for progress in result.trace]
-        return replace(result, w=start, objective=objective, trace=trace)
 
     def on_rows(self, data: Any, w: Array) -> float:
         """Return the partial AUC of weights on rows."""
@@ -127,7 +107,7 @@ class WindowProblem:
         """Return the part of a warning that explains zero weights."""
         if self.solver == "cutting_plane":
             return f'{CUTTING_PLANE_REMEDY} Or use loss="auto".'
-        if self.loss in ("auto", "ramp"):
+        if self.loss == "auto":
             return "No feature separates the classes; check that the features vary."
         other = 'solver="cutting_plane" with C chosen on held-out rows'
         if self.loss == "hinge" and self.window[0] > 0:
@@ -154,7 +134,7 @@ class PartialAUCClassifier(FitFilesMixin, MeasureMixin, LinearScoreClassifier):
     min_fpr
     max_fpr : ...
         A limit of one percent false positives is ``max_fpr=0.01``.
-    loss : {"auto", "tight", "structural", "hinge", "ramp"}, default="auto"
+    loss : {"auto", "tight", "structural", "hinge"}, default="auto"
         Loss to minimize:
 
         - "auto": minimizes a bounded loss on the pairs in the window, starting from logistic regression. A penalty on
@@ -166,8 +146,6 @@ class PartialAUCClassifier(FitFilesMixin, MeasureMixin, LinearScoreClassifier):
         - "structural": the same with the looser :class:`~rocmax.losses.PartialAUCStructural`.
         - "hinge": the same with the pairwise hinge on the window, :class:`~rocmax.losses.PartialAUCHinge`, which is not
           convex if ``min_fpr > 0``; minimized by CCCP from the full-AUC solution.
-        - "ramp": the same with the bounded :class:`~rocmax.losses.PartialAUCRamp`; the result is a local minimum near
-          the full-AUC solution.
 
         With a ``constraint`` the loss must be convex: "tight", "structural", or "hinge" with ``min_fpr=0``.
         In this case, "auto" fits both the tight loss and the hinge on all pairs (the full AUC), and returns the fit
@@ -292,7 +270,7 @@ class PartialAUCClassifier(FitFilesMixin, MeasureMixin, LinearScoreClassifier):
     def _remedy(self) -> str:
         return self._problem().remedy(self.constraint is not None)
 
-    def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
+    def _minimize(self, data: RowsInMemory, w0: Array | None, callback: Callback | None) -> Result:
         problem = self._problem()
         if self.constraint is None or self.radius is None:
             return problem.minimize(data, w0, callback)
@@ -555,10 +533,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         return self
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_corner(self.min_fpr, self.max_fpr, self.min_tpr)
-        check_choice("loss", self.loss, ("auto", "tight", "structural", "hinge"))
-        check_solver_parameters(self.solver, self.loss, ("tight", "structural", "hinge"))
+        self._problem().check()
         if np.ndim(self.Cs) != 1 or np.size(self.Cs) == 0:
             raise ValueError(f"Cs must be a list of at least one number > 0; got {self.Cs!r}")
         for value in self.Cs:
