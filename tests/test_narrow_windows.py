@@ -27,10 +27,9 @@ def sample(n=60):
         lambda X, y, a, b: partial_auc_score(y, X[:, 0], min_fpr=a, max_fpr=b, definition="count"),
         lambda X, y, a, b: delong_interval(y, X[:, 0], min_fpr=a, max_fpr=b),
         lambda X, y, a, b: PartialAUCClassifier(a, b).fit(X, y),
-        lambda X, y, a, b: PartialAUCClassifier(a, b, loss="ramp").fit(X, y),
         lambda X, y, a, b: PAUCBoostClassifier(a, b).fit(X, y),
     ],
-    ids=["count", "delong", "tight", "ramp", "boosting"],
+    ids=["count", "delong", "tight", "boosting"],
 )
 def test_a_window_that_rounding_closes_is_an_error(window, call):
     with pytest.raises(ValueError, match=r"max_fpr - min_fpr must be at least .*; got min_fpr="):

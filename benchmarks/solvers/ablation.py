@@ -188,7 +188,7 @@ NEWTON, RUN, REFINE = "rocmax.solvers.smoothed_newton:", "rocmax.solvers.certifi
 PARTIAL, CARRIED = "rocmax.linear.partial_auc:", "rocmax.losses.contingency:"
 SOLVER, DEFAULT, CV, BOTH = ("solver",), ("default",), ("cv",), ("default", "cv")
 FOREVER = 10**12
-NONE, NO = property(_nothing), property(_no)
+NONE = property(_nothing)
 # Names of mechanisms that were deleted are in the stored results only, and so are some that cannot be measured in the
 # same way any more.
 ALONE = "stays: not together with the other starts that were deleted"
@@ -232,18 +232,17 @@ MECHANISMS: dict[str, Mechanism] = {
         {f"{REFINE}WindowRefinement._closer": lambda fit, objective, start, begin: begin},
         "stays: without this and without uncorrelated features, ijcnn1 takes 1.9 and cod-rna 1.6 times as long",
     ),
-    "Hessian of a classifier from a part of the rows": Mechanism(BOTH, {f"{REFINE}RULES.values": FOREVER}),
-    "Newton's method for classifiers": Mechanism(BOTH, {f"{REFINE}LogisticProblem.has_hessian": NO}),
     "measure from the top rows": Mechanism(DEFAULT, {f"{REFINE}top_rows": _all_rows}),
-    "looser tolerances on many rows": Mechanism(BOTH, {f"{REFINE}RULES.many_rows": FOREVER}),
+    "looser tolerances on many values": Mechanism(BOTH, {f"{REFINE}RULES.many_values": FOREVER}),
+    "single precision of many values": Mechanism(CV, {f"{PARTIAL}STARTS.few_values": FOREVER}),
     "refinement, in the default fit": Mechanism(DEFAULT, {f"{REFINE}Refinement.run": _not_refined}),
     "refinement": Mechanism(CV, {f"{REFINE}Refinement.path": _no_path}),
     "starts: tight": Mechanism(
-        CV, {f"{PARTIAL}_TIGHT_CS": ()}, "stays: without the starts that were deleted, it gains 0.22 ± 0.13 points"
+        CV, {f"{PARTIAL}STARTS.tight": ()}, "stays: without the starts that were deleted, it gains 0.22 ± 0.13 points"
     ),
-    "start: hinge": Mechanism(("cv, window",), {f"{PARTIAL}_HINGE_CS": ()}),
-    "starts: tight, above a true-positive rate": Mechanism(("cv, floor",), {f"{PARTIAL}_TIGHT_CS": ()}),
-    "early dropping of other starts": Mechanism(CV, {f"{PARTIAL}_TRIAL": FOREVER}),
+    "start: hinge": Mechanism(("cv, window",), {f"{PARTIAL}STARTS.hinge": ()}),
+    "starts: tight, above a true-positive rate": Mechanism(("cv, floor",), {f"{PARTIAL}STARTS.tight": ()}),
+    "early dropping of other starts": Mechanism(CV, {f"{PARTIAL}STARTS.trial": FOREVER}),
 }  # fmt: skip
 
 

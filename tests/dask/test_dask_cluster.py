@@ -45,11 +45,10 @@ def local_fit(model, X, y, weight=None):
         ("PartialAUC", {"max_fpr": 0.2}),
         ("PartialAUC", {"max_fpr": 0.2, "loss": "structural", "constraint": "l1", "radius": 1.0}),
         ("PartialAUC", {"min_fpr": 0.05, "max_fpr": 0.3, "loss": "hinge", "C": 10.0}),
-        ("PartialAUC", {"max_fpr": 0.3, "loss": "ramp"}),
         ("PartialAUC", {"max_fpr": 0.5, "min_tpr": 0.4, "loss": "tight", "C": 10.0}),
         ("AUC", {"constraint": "group", "radius": 0.5, "groups": [0, 0, 1, 1, 2, 2]}),
     ],
-    ids=["auc", "tight", "auto", "structural l1", "cccp", "ramp", "corner", "group"],
+    ids=["auc", "tight", "auto", "structural l1", "cccp", "corner", "group"],
 )
 def test_the_result_is_that_of_a_local_fit(client, rows, files, kind, parameters):
     X, y = rows

@@ -81,7 +81,7 @@ ESTIMATORS = [
 # Other options take another way through `fit` only: they run the checks that depend on it.
 OPTIONS = [
     AUCClassifier("squared_hinge", **TIGHT),
-    *(PartialAUCClassifier(loss=loss, **TIGHT) for loss in ("tight", "structural", "hinge", "ramp")),
+    *(PartialAUCClassifier(loss=loss, **TIGHT) for loss in ("tight", "structural", "hinge")),
     *(PartialAUCClassifier(0.02, 0.15, loss=loss, **TIGHT) for loss in ("tight", "hinge", "auto")),
     PrecisionAtKClassifier(loss="convex", **TIGHT),
     BreakEvenClassifier("convex", **TIGHT),

@@ -53,7 +53,7 @@ from rocmax.papers import (
 
 ESTIMATORS = [
     *(AUCClassifier(loss) for loss in ("hinge", "squared_hinge")),
-    *(PartialAUCClassifier(0.1, 0.5, loss=loss) for loss in ("auto", "tight", "structural", "hinge", "ramp")),
+    *(PartialAUCClassifier(0.1, 0.5, loss=loss) for loss in ("auto", "tight", "structural", "hinge")),
     *(
         PartialAUCClassifier(0.1, 0.5, loss=loss, solver="cutting_plane", max_iter=50)
         for loss in ("tight", "structural", "hinge")

@@ -20,8 +20,6 @@ CONVEX = {
 
 
 BOUNDED = {
-    "ramp": PartialAUCClassifier(0.0, 0.3, loss="ramp"),
-    "ramp-inner": PartialAUCClassifier(0.1, 0.4, loss="ramp"),
     "auto": PartialAUCClassifier(0.0, 0.3),
     "auto-inner": PartialAUCClassifier(0.1, 0.4),
 }
@@ -41,7 +39,6 @@ MAIN = [
     "structural",
     "hinge",
     "hinge-inner",
-    "ramp",
     "auto",
     "auto-inner",
 ]

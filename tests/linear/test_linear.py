@@ -307,8 +307,7 @@ def test_a_common_scale_is_another_weight_of_the_loss(model, scale):
     X, y = sample(seed=19)
     one = fresh(model, tol=1e-5, max_iter=3000).fit(X, y)
     two = fresh(model, tol=1e-5, max_iter=3000, C=scale**-2).fit(scale * X, y)
-    if model.loss != "ramp":  # which has many local minima
-        np.testing.assert_allclose(scale * two.coef_, one.coef_, rtol=0.02, atol=0.005)
+    np.testing.assert_allclose(scale * two.coef_, one.coef_, rtol=0.02, atol=0.005)
     assert two.objective_ * scale**2 == pytest.approx(one.objective_, rel=1e-3)
 
 
@@ -418,12 +417,12 @@ def test_grid_search_over_strength_and_loss(pos_label):
     X, y = sample(n=150, seed=26, shift=2.5)
     y = np.where(y == 1, "b", "a")
     scorer = make_scorer("partial_auc", max_fpr=0.3, pos_label=pos_label)
-    grid = {"C": [0.1, 10.0], "loss": ["auto", "tight", "structural", "hinge", "ramp"]}
+    grid = {"C": [0.1, 10.0], "loss": ["auto", "tight", "structural", "hinge"]}
     folds = StratifiedKFold(3)
     model = PartialAUCClassifier(max_fpr=0.3, pos_label=pos_label)
     search = GridSearchCV(model, grid, scoring=scorer, cv=folds, error_score="raise").fit(X, y)
     scores = search.cv_results_["mean_test_score"]
-    assert len(scores) == 10
+    assert len(scores) == 8
     assert np.all((scores > 0.5) & (scores <= 1))
     assert search.best_score_ == scores.max()
     best = fresh(model, **search.best_params_)

@@ -329,7 +329,7 @@ class DaskPartialAUCClassifier(DaskLinear):
     Parameters
     ----------
     min_fpr, max_fpr
-    loss : {"auto", "tight", "structural", "hinge", "ramp"}, default="auto"
+    loss : {"auto", "tight", "structural", "hinge"}, default="auto"
         Loss to minimize, as for :class:`~rocmax.PartialAUCClassifier`.
     min_tpr, constraint, C, radius, l1_ratio
     groups : array-like of shape (n_features,) or list of array-likes of int, default=None

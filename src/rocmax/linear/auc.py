@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from rocmax._support import Array
-from rocmax._validation import TrainingSet, check_choice, check_number
+from rocmax._validation import check_choice, check_number
 from rocmax.base import MeasureMixin
 from rocmax.linear.base import (
     CUTTING_PLANE_REMEDY,
     LinearScoreClassifier,
+    RowsInMemory,
     check_constraint_parameters,
     check_solver_parameters,
-    solve_linear,
     solver_for,
 )
 from rocmax.linear.sharded import FitFilesMixin
@@ -116,13 +116,13 @@ class AUCClassifier(FitFilesMixin, MeasureMixin, LinearScoreClassifier):
     def _remedy(self) -> str:
         return CUTTING_PLANE_REMEDY if self.solver == "cutting_plane" else super()._remedy()
 
-    def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
+    def _minimize(self, data: RowsInMemory, w0: Array | None, callback: Callback | None) -> Result:
         loss = self._make_measure().convex_loss() if self.loss == "hinge" else PairwiseSquaredHinge()
         if self.constraint is not None:
             return self._fit_constrained(loss, data, w0, callback)
         penalty = SquaredL2(self.C)
         solver = solver_for(loss, penalty, self.tol, self.max_iter, self.solver)
-        return solve_linear(solver, loss, data, penalty, w0, callback)
+        return data.solve(solver, loss, penalty, w0, callback)
 
     def _make_measure(self) -> Measure:
         return ROCAUCMeasure()

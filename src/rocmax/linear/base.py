@@ -78,7 +78,7 @@ class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstim
         self._fit_to(RowsInMemory(*check_training_set(self, X, y, sample_weight, self.pos_label)))
         return self
 
-    def _fit_to(self, data: TrainingSet) -> None:
+    def _fit_to(self, data: RowsInMemory) -> None:
         """Fit the model to validated data."""
         sign = direction(data.positive_index)
         start = self._previous_weights(data.X.shape[1])
@@ -124,15 +124,15 @@ class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstim
         self.coef_ = sign * w[np.newaxis, :]
         self.intercept_ = np.array([-sign * threshold])
 
-    def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
+    def _minimize(self, data: RowsInMemory, w0: Array | None, callback: Callback | None) -> Result:
         """Minimize the loss with a suitable solver; a class with several fits overrides :meth:`_fit_to` instead."""
         raise NotImplementedError
 
-    def _fit_constrained(self, loss: Loss, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
+    def _fit_constrained(self, loss: Loss, data: RowsInMemory, w0: Array | None, callback: Callback | None) -> Result:
         """Minimize the loss under the norm constraint of an estimator that has one."""
         own: Any = self
         ball = make_constraint(own.constraint, own.radius, own.l1_ratio, own.groups, data.X.shape[1])
-        return solve_linear(solver_for(loss, ball, self.tol, self.max_iter), loss, data, ball, w0, callback)
+        return data.solve(solver_for(loss, ball, self.tol, self.max_iter), loss, ball, w0, callback)
 
     @abstractmethod
     def _threshold(self, data: TrainingSet, scores: Array) -> float:
@@ -185,7 +185,14 @@ class RowsInMemory(TrainingSet):
     See :class:`~rocmax.linear.sharded.ShardedSet`.
     """
 
-    def solve(self, solver: Solver, loss: Loss, penalty: Any, w0: Array | None, callback: Callback | None) -> Result:
+    def solve(
+        self,
+        solver: Solver,
+        loss: Loss,
+        penalty: Any,
+        w0: Array | None = None,
+        callback: Callback | None = None,
+    ) -> Result:
         """Run a solver on the rows, in the row space if its dimension is smaller than the number of features.
 
         The solution is the same for rotation-invariant penalties.
@@ -221,19 +228,6 @@ class RowsInMemory(TrainingSet):
     def standardized(self) -> StandardizedRows:
         """Return the rows with standardized features."""
         return StandardizedRows(self)
-
-
-def solve_linear(
-    solver: Solver,
-    loss: Loss,
-    data: Any,
-    penalty: Any,
-    w0: Array | None = None,
-    callback: Callback | None = None,
-) -> Result:
-    """Run a solver on the training rows."""
-    found: Result = data.solve(solver, loss, penalty, w0, callback)
-    return found
 
 
 # Fits under a norm constraint: validation of the parameters, and the solver.

@@ -10,7 +10,7 @@ from sklearn.utils.extmath import row_norms
 from rocmax._support import Array, check_top
 from rocmax._validation import TrainingSet, check_choice, check_number
 from rocmax.base import MeasureMixin
-from rocmax.linear.base import LinearScoreClassifier, solve_linear
+from rocmax.linear.base import LinearScoreClassifier, RowsInMemory
 from rocmax.linear.refine import RULES, Refinement, StandardizedRows, Start
 from rocmax.losses import Loss, PrecisionAtK
 from rocmax.measures import BreakEvenPointMeasure, FBetaMeasure, GMeanMeasure, Measure, PrecisionAtKMeasure
@@ -92,11 +92,11 @@ class ThresholdBasedMixin(MeasureMixin):
         check_number("start_C", self.start_C, above=0.0)
         check_choice("loss", self.loss, ("auto", "convex"))
 
-    def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
+    def _minimize(self, data: RowsInMemory, w0: Array | None, callback: Callback | None) -> Result:
         measure = self._make_measure()
         if self.loss == "convex":
             solver = OCAS(self.tol, self.max_iter)
-            return solve_linear(solver, self._convex_loss(), data, SquaredL2(self.C), w0, callback)
+            return data.solve(solver, self._convex_loss(), SquaredL2(self.C), w0, callback)
         refinement = ThresholdRefinement(data, measure, soft_width(data), self.tol, self.max_iter)
         return refinement.run(refinement.logistic_start(self.start_C), self.C, w0, callback)
 
@@ -194,14 +194,8 @@ class FBetaClassifier(ThresholdBasedMixin, LinearScoreClassifier):
         verbose: bool = False,
         warm_start: bool = False,
     ) -> None:
-        shared = {
-            "tol": tol,
-            "max_iter": max_iter,
-            "pos_label": pos_label,
-            "verbose": verbose,
-            "warm_start": warm_start,
-        }
-        super().__init__(loss, C=C, start_C=start_C, **shared)
+        stop: Any = {"tol": tol, "max_iter": max_iter, "verbose": verbose}
+        super().__init__(loss, C=C, start_C=start_C, pos_label=pos_label, warm_start=warm_start, **stop)
         self.beta = beta
 
     def _check_parameters(self) -> None:
@@ -307,14 +301,8 @@ class PrecisionAtKClassifier(ThresholdBasedMixin, LinearScoreClassifier):
         verbose: bool = False,
         warm_start: bool = False,
     ) -> None:
-        shared = {
-            "tol": tol,
-            "max_iter": max_iter,
-            "pos_label": pos_label,
-            "verbose": verbose,
-            "warm_start": warm_start,
-        }
-        super().__init__(loss, C=C, start_C=start_C, **shared)
+        stop: Any = {"tol": tol, "max_iter": max_iter, "verbose": verbose}
+        super().__init__(loss, C=C, start_C=start_C, pos_label=pos_label, warm_start=warm_start, **stop)
         self.k = k
         self.reference = reference
 

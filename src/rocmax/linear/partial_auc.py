@@ -20,16 +20,15 @@ from rocmax.linear.base import (
     check_constraint_parameters,
     check_solver_parameters,
     make_constraint,
-    solve_linear,
     solver_for,
 )
 from rocmax.linear.refine import RULES, Start, WindowRefinement, weighted_spread
 from rocmax.linear.sharded import FitFilesMixin
-from rocmax.losses import Loss, PairwiseHinge, PartialAUCHinge, PartialAUCRamp, PartialAUCStructural
+from rocmax.losses import Loss, PairwiseHinge, PartialAUCHinge, PartialAUCStructural
 from rocmax.measures import Measure, PartialAUCMeasure
 from rocmax.operators import as_operator
 from rocmax.penalties import Ball, SquaredL2
-from rocmax.solvers import CCCP, LBFGS, Callback, Progress, Result
+from rocmax.solvers import CCCP, Callback, Progress, Result
 
 # One problem on a window, shared by the classifier with a given strength and the one with cross-validation.
 
@@ -52,12 +51,12 @@ class WindowProblem:
         check_number("C", self.C, above=0.0)
         check_corner(*self.window)
         check_constraint_parameters(constraint, radius, l1_ratio, groups)
-        check_choice("loss", self.loss, ("auto", "tight", "structural", "hinge", "ramp"))
+        check_choice("loss", self.loss, ("auto", "tight", "structural", "hinge"))
         check_solver_parameters(self.solver, self.loss, ("tight", "structural", "hinge"), constraint)
-        if constraint is not None and (self.loss == "ramp" or (self.loss == "hinge" and self.window[0] > 0)):
+        if constraint is not None and self.loss == "hinge" and self.window[0] > 0:
             raise ValueError(
-                f"with a constraint, loss must be convex; got {self.loss!r}, which is not convex"
-                f'{" for min_fpr > 0" if self.loss == "hinge" else ""}; use "auto", "tight" or "structural"'
+                'with a constraint, loss must be convex; got "hinge", which is not convex for min_fpr > 0; use "auto", '
+                '"tight" or "structural"'
             )
 
     @property
@@ -70,7 +69,7 @@ class WindowProblem:
         """The tight or the structural loss."""
         return PartialAUCStructural(*self.window) if self.loss == "structural" else self.measure.convex_loss()
 
-    def minimize(self, data: Any, w0: Array | None = None, callback: Callback | None = None) -> Result:
+    def minimize(self, data: RowsInMemory, w0: Array | None = None, callback: Callback | None = None) -> Result:
         """Minimize the penalized loss, from ``w0`` if it is better than the usual start."""
         if self.loss == "auto":
             refinement = WindowRefinement(data.standardized(), self.window, self.tol, self.max_iter)
@@ -78,45 +77,26 @@ class WindowProblem:
         penalty = SquaredL2(self.C)
         if self.loss in ("tight", "structural") or (self.solver == "cutting_plane" and self.window[0] == 0):
             solver = solver_for(self.convex_loss, penalty, self.tol, self.max_iter, self.solver)
-            return solve_linear(solver, self.convex_loss, data, penalty, w0, callback)
+            return data.solve(solver, self.convex_loss, penalty, w0, callback)
         start = w0
-        if self.loss == "ramp" or start is None or not start.any():
-            inner = solver_for(PairwiseHinge(), penalty, self.tol, max(self.max_iter, 100), self.solver)
-            full = solve_linear(inner, PairwiseHinge(), data, penalty)
+        if start is None or not start.any():
+            full_auc = solver_for(PairwiseHinge(), penalty, self.tol, max(self.max_iter, 100), self.solver)
+            full = data.solve(full_auc, PairwiseHinge(), penalty)
             if not full.w.any():
                 return full
             start = full.w
-        if self.loss == "hinge":
-            inner = solver_for(PairwiseHinge(), penalty, self.tol, self.max_iter, self.solver)
-            outer = CCCP(self.tol, self.max_iter, inner=inner)
-            return solve_linear(outer, PartialAUCHinge(*self.window), data, penalty, start, callback)
-        if w0 is not None and self.on_rows(data, w0) > self.on_rows(data, start):
-            start = w0
-        return self._descend(data, start, callback)
+        inner = solver_for(PairwiseHinge(), penalty, self.tol, self.max_iter, self.solver)
+        outer = CCCP(self.tol, self.max_iter, inner=inner)
+        return data.solve(outer, PartialAUCHinge(*self.window), penalty, start, callback)
 
-    def minimize_in(self, ball: Ball, data: Any, w0: Array | None, callback: Callback | None = None) -> Result:
+    def minimize_in(self, ball: Ball, data: RowsInMemory, w0: Array | None, callback: Callback | None = None) -> Result:
         """Minimize the convex loss in a ball; with "auto", that of the full AUC if its partial AUC is larger."""
         losses = [self.convex_loss]
         if self.loss == "auto" and self.window != (0.0, 1.0, 0.0):
             losses.append(PairwiseHinge())
         solver = solver_for(losses[0], ball, self.tol, self.max_iter)
-        results = [solve_linear(solver, loss, data, ball, w0, callback) for loss in losses]
+        results = [data.solve(solver, loss, ball, w0, callback) for loss in losses]
         return max(results, key=lambda result: self.on_rows(data, result.w)) if len(results) > 1 else results[0]
-
-    def _descend(self, data: TrainingSet, start: Array, callback: Callback | None) -> Result:
-        """Minimize the ramp loss from ``start``; return ``start`` if it has a larger partial AUC on the training rows.
-
-        For small ``C`` the penalty dominates, so that a lower objective can have a worse ranking.
-        """
-        low, high, floor = self.window
-        loss, penalty = PartialAUCRamp(low, high, min_tpr=floor), SquaredL2(self.C)
-        result = solve_linear(LBFGS(self.tol, self.max_iter), loss, data, penalty, start, callback)
-        if self.on_rows(data, result.w) >= self.on_rows(data, start):
-            return result
-        value = data.bind(loss).value_and_gradient(as_operator(data.X).matvec(start))[0]
-        objective = penalty.value(start) + penalty.C * value
-        trace = [progress._replace(objective=objective) for progress in result.trace]
-        return replace(result, w=start, objective=objective, trace=trace)
 
     def on_rows(self, data: Any, w: Array) -> float:
         """Return the partial AUC of weights on rows."""
@@ -127,7 +107,7 @@ class WindowProblem:
         """Return the part of a warning that explains zero weights."""
         if self.solver == "cutting_plane":
             return f'{CUTTING_PLANE_REMEDY} Or use loss="auto".'
-        if self.loss in ("auto", "ramp"):
+        if self.loss == "auto":
             return "No feature separates the classes; check that the features vary."
         other = 'solver="cutting_plane" with C chosen on held-out rows'
         if self.loss == "hinge" and self.window[0] > 0:
@@ -154,7 +134,7 @@ class PartialAUCClassifier(FitFilesMixin, MeasureMixin, LinearScoreClassifier):
     min_fpr
     max_fpr : ...
         A limit of one percent false positives is ``max_fpr=0.01``.
-    loss : {"auto", "tight", "structural", "hinge", "ramp"}, default="auto"
+    loss : {"auto", "tight", "structural", "hinge"}, default="auto"
         Loss to minimize:
 
         - "auto": minimizes a bounded loss on the pairs in the window, starting from logistic regression. A penalty on
@@ -166,8 +146,6 @@ class PartialAUCClassifier(FitFilesMixin, MeasureMixin, LinearScoreClassifier):
         - "structural": the same with the looser :class:`~rocmax.losses.PartialAUCStructural`.
         - "hinge": the same with the pairwise hinge on the window, :class:`~rocmax.losses.PartialAUCHinge`, which is not
           convex if ``min_fpr > 0``; minimized by CCCP from the full-AUC solution.
-        - "ramp": the same with the bounded :class:`~rocmax.losses.PartialAUCRamp`; the result is a local minimum near
-          the full-AUC solution.
 
         With a ``constraint`` the loss must be convex: "tight", "structural", or "hinge" with ``min_fpr=0``.
         In this case, "auto" fits both the tight loss and the hinge on all pairs (the full AUC), and returns the fit
@@ -292,7 +270,7 @@ class PartialAUCClassifier(FitFilesMixin, MeasureMixin, LinearScoreClassifier):
     def _remedy(self) -> str:
         return self._problem().remedy(self.constraint is not None)
 
-    def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
+    def _minimize(self, data: RowsInMemory, w0: Array | None, callback: Callback | None) -> Result:
         problem = self._problem()
         if self.constraint is None or self.radius is None:
             return problem.minimize(data, w0, callback)
@@ -307,7 +285,7 @@ class PartialAUCClassifier(FitFilesMixin, MeasureMixin, LinearScoreClassifier):
 
 
 @dataclass(frozen=True)
-class SearchRules:
+class StartRules:
     """Tuned numbers of the search for a starting point."""
 
     # Weights of the losses of starting points, on standardized features.
@@ -321,7 +299,7 @@ class SearchRules:
     few_values: int = 100_000
 
 
-SEARCH = SearchRules()
+STARTS = StartRules()
 
 
 @dataclass
@@ -396,11 +374,12 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
     With ``loss="auto"``, the fit of ``PartialAUCClassifier(loss="auto")`` is run on the training part of each fold.
     First, candidates for the starting point are fitted: logistic regression with and without balanced class weights,
     with several regularization strengths; the tight convex loss, minimized by Algorithm 1 of Narasimhan and Agarwal,
-    which stops early; and for ``min_fpr > 0`` the hinge loss on the window. The losses on the window depend on few
-    rows. They are dropped if they are behind the best logistic regression in each of the first three folds, or have
+    which stops early; and for ``min_fpr > 0`` the hinge loss on the window. The candidates with class weights or a loss
+    on the window are dropped if they are behind the best logistic regression in each of the first three folds, or have
     zero weights in one of them. From the candidate with the best mean partial AUC on the held-out rows, models are
     fitted along a path of values of ``C``, each initialized with the previous solution. ``C = 0``, the starting point,
-    is always part of the path. The models of all folds with the best ``C`` are averaged: the mean of linear scores with
+    is always part of the path. Dense rows of more than 100,000 values are used in single precision. The models of all
+    folds with the best ``C`` are averaged: the mean of linear scores with
     unit standard deviation is again a linear score, with less variance. Splits forward in time, as those of
     :class:`rocmax.ForwardSplit`, would leave the latest rows out of all these models. If all held-out rows of one of
     several splits are in no training part, the model is therefore the fit of the chosen starting point and ``C`` to all
@@ -554,10 +533,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         return self
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_corner(self.min_fpr, self.max_fpr, self.min_tpr)
-        check_choice("loss", self.loss, ("auto", "tight", "structural", "hinge"))
-        check_solver_parameters(self.solver, self.loss, ("tight", "structural", "hinge"))
+        self._problem().check()
         if np.ndim(self.Cs) != 1 or np.size(self.Cs) == 0:
             raise ValueError(f"Cs must be a list of at least one number > 0; got {self.Cs!r}")
         for value in self.Cs:
@@ -579,7 +555,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
 
     def _fit_path(self, folds: list[Fold], Cs: Array) -> Array:
         """Choose the starting point, then the value of ``C``; return the mean of the models of the folds."""
-        data, scale = folds[0].data.in_single_precision(SEARCH.few_values)
+        data, scale = folds[0].data.in_single_precision(STARTS.few_values)
         folds = [replace(fold, data=data) for fold in folds]
         parallel = Parallel(n_jobs=self.n_jobs)
         starts = self._fit_starts(parallel, folds)
@@ -609,13 +585,13 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         def mean(spec: tuple[str, float]) -> float:
             return float(np.mean([score for score, _ in starts[spec]]))
 
-        starts = fitted(folds, [("logistic", C) for C in SEARCH.logistic])
+        starts = fitted(folds, [("logistic", C) for C in STARTS.logistic])
         best = max(starts, key=mean)
-        # Losses on the window depend on few rows and can collapse; most of these fits are far behind.
-        others = [("balanced", C) for C in SEARCH.logistic] + [("tight", C) for C in SEARCH.tight]
+        # Losses on the window depend on few rows and can collapse; most of these fits are behind.
+        others = [("balanced", C) for C in STARTS.logistic] + [("tight", C) for C in STARTS.tight]
         if self.min_fpr > 0:
-            others += [("hinge", C) for C in SEARCH.hinge]
-        trial = fitted(folds[: SEARCH.trial], others)
+            others += [("hinge", C) for C in STARTS.hinge]
+        trial = fitted(folds[: STARTS.trial], others)
         ahead = [
             spec
             for spec, fits in trial.items()
@@ -623,7 +599,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
             and any(score >= least for (score, _), (least, _) in zip(fits, starts[best], strict=False))
         ]
         if ahead:
-            rest = fitted(folds[SEARCH.trial :], ahead)
+            rest = fitted(folds[STARTS.trial :], ahead)
             starts.update({spec: trial[spec] + rest[spec] for spec in ahead})
             best = max(starts, key=mean)
         self.start_scores_ = {f"{kind}, C={C:g}": mean((kind, C)) for kind, C in starts}
@@ -667,6 +643,6 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         """Return training and held-out rows, as indices of the rows with non-zero weight."""
         if self.cv is None:
             rng = random_source(self.random_state)
-            n_repeats = 2 if np.prod(data.X.shape) <= SEARCH.few_values else 1
+            n_repeats = 2 if np.prod(data.X.shape) <= STARTS.few_values else 1
             return check_splits(folds(data.positive, 5, rng, data.kept_groups, n_repeats=n_repeats), data)
         return given_splits(data, self.cv)

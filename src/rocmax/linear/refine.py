@@ -205,8 +205,7 @@ class Refinement(ABC):
         self._rows, self._tol, self._max_iter = rows, tol, max_iter
         self._loss = rows.bind(loss)
         self._many = rows.shape[0] * rows.shape[1] >= RULES.many_values
-        self._of_start: tuple[Start, float] | None = None
-        self._measure_of_start: tuple[Start, float] | None = None
+        self._measured: tuple[Start, float] | None = None
 
     @abstractmethod
     def trust(self, start: Start) -> float:
@@ -240,83 +239,57 @@ class Refinement(ABC):
         point is returned if ``C`` or the trust is zero, if its weights are zero, or if the measure on the training rows
         would decrease.
         """
-        reach = self._reach(start, C)
-        if reach == 0:
-            return self._unmoved(start, callback)
-        begin, objective = start, self._rows.anchored(self._loss, start, 1.0 / reach)
-        if w0 is not None and np.any(w0):
-            other = self.start_at(w0)
-            better = objective.value_and_gradient(other.scores)[0] < self._value(start)
-            begin = other if better else start
-        w = self._closer(1.0 / reach, start, begin.w)
-        # Copies of rows are not needed any more.
-        self.__dict__.pop("_part", None)
-        return self._descended(objective, start, w, callback)[0]
+        return self.path(start, [C], w0, callback)[1]
 
-    def path(self, start: Start, Cs: Iterable[float]) -> list[Result]:
+    def path(
+        self, start: Start, Cs: Iterable[float], w0: Array | None = None, callback: Callback | None = None
+    ) -> list[Result]:
         """Return the starting point and the results of :meth:`run` for ascending values of ``C``.
 
         Each minimization begins at the previous solution: its objective is not larger than that of the starting point.
         """
-        results, begin = [self._unmoved(start)], start.w
+        # Copies of rows are not needed any more.
+        self.__dict__.pop("_part", None)
+        value = self._loss.value_and_gradient(start.scores)[0]
+        trace = [Progress(value, np.nan, 1)]
+        results = [Result(self.weights(start), value, np.nan, 1, True, "the starting point", trace)]
+        begin = start.w if w0 is None or not np.any(w0) else self.start_at(w0).w
         for C in Cs:
-            reach = self._reach(start, float(C))
+            reach = float(C) * self.trust(start) if C > 0 and start.w.any() else 0.0
             if reach == 0:
+                if callback is not None:
+                    callback(trace[0])
                 results.append(results[0])
                 continue
             objective = self._rows.anchored(self._loss, start, 1.0 / reach)
-            result, (begin, _) = self._descended(objective, start, self._closer(1.0 / reach, start, begin))
+            if w0 is not None and objective.value_and_gradient(self._rows.start(begin).scores)[0] >= value:
+                begin = start.w
+            result, end = self._descended(objective, begin, callback)
+            if self._measure(end.scores) < self._measure_at(start):
+                trace = [progress._replace(objective=value) for progress in result.trace]
+                result = replace(result, w=results[0].w, objective=value, trace=trace)
             results.append(result)
+            begin = end.w
         return results
 
-    def _reach(self, start: Start, C: float) -> float:
-        """Return the inverse weight of the penalty; 0 if the starting point cannot be left."""
-        return C * self.trust(start) if C > 0 and start.w.any() else 0.0
-
-    def _unmoved(self, start: Start, callback: Callback | None = None) -> Result:
-        trace = [Progress(self._value(start), np.nan, 1)]
-        if callback is not None:
-            callback(trace[0])
-        return Result(self.weights(start), trace[0].objective, np.nan, 1, True, "the starting point", trace)
-
-    def _descended(
-        self, objective: BoundLoss, start: Start, begin: Array, callback: Callback | None = None
-    ) -> tuple[Result, Start]:
-        """Minimize the objective from ``begin``; return the result, or ``start`` if better, and where it ended."""
-        result = self._minimized(objective, begin, callback)
+    def _descended(self, objective: BoundLoss, begin: Array, callback: Callback | None) -> tuple[Result, Start]:
+        """Minimize the objective from ``begin``; return the result and where it ended."""
+        accuracy = RULES.accuracy_on_many_values if self._many else RULES.accuracy
+        result: Result = self._rows.minimize(LBFGS(accuracy * self._tol, self._max_iter), objective, begin, callback)
         end = self._rows.start(result.w)
+        message = result.message
         if not result.converged:
             message = (
                 f"the minimization did not reach its tolerance: objective {result.objective:.6g} after {result.n_iter} "
                 f"iterations, tol={self._tol:g}; raise max_iter or tol"
             )
-            result = replace(result, message=message)
-        if self._measure(end.scores) < self._measure_at(start):
-            value = self._value(start)
-            trace = [progress._replace(objective=value) for progress in result.trace]
-            return replace(result, w=self.weights(start), objective=value, trace=trace), end
-        return replace(result, w=self.weights(end)), end
-
-    def _minimized(self, objective: BoundLoss, w: Array, callback: Callback | None = None) -> Result:
-        accuracy = RULES.accuracy_on_many_values if self._many else RULES.accuracy
-        result: Result = self._rows.minimize(LBFGS(accuracy * self._tol, self._max_iter), objective, w, callback)
-        return result
-
-    def _closer(self, strength: float, start: Start, begin: Array) -> Array:
-        """Return weights to begin with that are probably closer to the minimum than ``begin``."""
-        return begin
-
-    def _value(self, start: Start) -> float:
-        """Return the loss of a starting point, which is computed once."""
-        if self._of_start is None or self._of_start[0] is not start:
-            self._of_start = start, self._loss.value_and_gradient(start.scores)[0]
-        return self._of_start[1]
+        return replace(result, w=self.weights(end), message=message), end
 
     def _measure_at(self, start: Start) -> float:
         """Return the measure of a starting point, which is computed once."""
-        if self._measure_of_start is None or self._measure_of_start[0] is not start:
-            self._measure_of_start = start, self._measure(start.scores)
-        return self._measure_of_start[1]
+        if self._measured is None or self._measured[0] is not start:
+            self._measured = start, self._measure(start.scores)
+        return self._measured[1]
 
 
 class WindowRefinement(Refinement):
@@ -347,7 +320,7 @@ class WindowRefinement(Refinement):
         if self._part is None:
             return super().logistic_start(strength, balanced=balanced)
         part, step = self._part
-        return self._moved(part.logistic_start(step * strength, balanced=balanced))
+        return self._of_all_rows(part.logistic_start(step * strength, balanced=balanced))
 
     def tight_start(self, strength: float) -> Start:
         """Minimize the tight convex loss by the algorithm of Narasimhan and Agarwal, which stops early.
@@ -355,13 +328,13 @@ class WindowRefinement(Refinement):
         It stops where the minimum is at zero weights, too; on many rows, it has a part of them.
         """
         if self._part is not None:
-            return self._moved(self._part[0].tight_start(strength))
+            return self._of_all_rows(self._part[0].tight_start(strength))
         return self._solved(CuttingPlane(max_iter=RULES.tight_iterations), self._area.convex_loss(), strength)
 
     def hinge_start(self, strength: float) -> Start:
         """Minimize the hinge on the pairs in the window, which is not convex, by CCCP from the full AUC; roughly."""
         if self._part is not None:
-            return self._moved(self._part[0].hinge_start(strength))
+            return self._of_all_rows(self._part[0].hinge_start(strength))
         rough = SmoothedNewton(10 * self._tol, 10)
         full = rough.solve(self._rows.operator, self._rows.bind(PairwiseHinge()), SquaredL2(strength))
         return self._solved(CCCP(10 * self._tol, 5, inner=rough), PartialAUCHinge(*self._window), strength, full.w)
@@ -371,18 +344,10 @@ class WindowRefinement(Refinement):
         start: Start = self._rows.start(found.w)
         return start
 
-    def _moved(self, start: Start) -> Start:
+    def _of_all_rows(self, start: Start) -> Start:
         """Return a starting point of a part of the rows for all of them."""
-        moved: Start = self._rows.start(start.w)
-        return moved
-
-    def _closer(self, strength: float, start: Start, begin: Array) -> Array:
-        """Return the minimum on a part of the rows, if there are many."""
-        if self._part is None:
-            return begin
-        small = self._part[0]
-        anchored = small._rows.anchored(small._loss, small._moved(start), strength)
-        return small._minimized(anchored, begin).w
+        found: Start = self._rows.start(start.w)
+        return found
 
     def _measure(self, scores: Any) -> float:
         area: float = self._rows.score(self._area, scores)

@@ -9,7 +9,7 @@ import numpy as np
 
 from rocmax._support import Array, Bools
 from rocmax._validation import TrainingSet, check_number
-from rocmax.linear.base import LinearScoreClassifier, solve_linear, solver_for
+from rocmax.linear.base import LinearScoreClassifier, RowsInMemory, solver_for
 from rocmax.losses import ContingencyLoss, FreeShift, Loss, PairwiseHinge
 from rocmax.measures import ROCAUCMeasure, best_measure, find_measure
 from rocmax.metrics.curve import rank_labels
@@ -155,7 +155,7 @@ class ScoreClassifier(LinearScoreClassifier):
             raise TypeError(f"solver must be a solver, such as rocmax.solvers.OCAS(), or None; got {self.solver!r}")
         threshold_rule(self.threshold, loss)
 
-    def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
+    def _minimize(self, data: RowsInMemory, w0: Array | None, callback: Callback | None) -> Result:
         loss, penalty = self._loss(), self._penalty()
         if not loss.shift_invariant:
             loss = FreeShift(loss)  # type: ignore[arg-type]  # checked before
@@ -169,11 +169,11 @@ class ScoreClassifier(LinearScoreClassifier):
         if getattr(solver, "needs_start", False) and isinstance(penalty, SquaredL2) and (w0 is None or not w0.any()):
             full_auc = PairwiseHinge()
             inner = solver_for(full_auc, penalty, solver.tol, max(solver.max_iter, 100))
-            full = solve_linear(inner, full_auc, data, penalty)
+            full = data.solve(inner, full_auc, penalty)
             if not full.w.any():
                 return full
             w0 = full.w
-        return solve_linear(solver, loss, data, penalty, w0, callback)
+        return data.solve(solver, loss, penalty, w0, callback)
 
     def _remedy(self) -> str:
         return (

@@ -24,7 +24,6 @@ from rocmax.losses.binned import Bins, ScoreGrid
 from rocmax.measures import Measure
 from rocmax.penalties import Unpenalized
 from rocmax.sharded.driver import (
-    RowCoefficients,
     Scores,
     ShardedAnchored,
     ShardedLoss,
@@ -103,7 +102,9 @@ class Checkpoint:
             if isinstance(solver, SmoothedNewton) and self._offsets:
                 cuts = Cuts(np.array(self._gradients), np.array(self._offsets), [None] * len(self._offsets))
                 solver = replace(solver, cuts=cuts)
-        result = run(_Recorder(operator, self), solver, w0)
+        operator.checkpoint = self
+        result = run(operator, solver, w0)
+        operator.checkpoint = None
         self._completed.append(result)
         self._w, self._gradients, self._offsets = None, [], []
         self._write()
@@ -114,10 +115,12 @@ class Checkpoint:
         self._w = w
         self._write()
 
-    def add(self, gradient: Array, offset: float) -> None:
-        """Add a cut of the loss to what is saved next."""
-        self._gradients.append(gradient)
-        self._offsets.append(offset)
+    def note(self, w: Array, gradient: Array, value: float | None) -> None:
+        """Save weights, and the cut there if its value is given."""
+        if value is not None:
+            self._gradients.append(gradient)
+            self._offsets.append(value - float(gradient @ w))
+        self.save(w)
 
     def remove(self) -> None:
         """Remove the file after a complete fit."""
@@ -136,25 +139,6 @@ class Checkpoint:
         stream = io.BytesIO()
         np.savez(stream, **state, checksum=np.array(_checksum(state)))
         write_file(self._path, stream.getvalue())
-
-
-class _Recorder:
-    """Operator that saves weights and cuts: coefficients come with the weights, those of a cut with its value."""
-
-    def __init__(self, operator: ShardedOperator, checkpoint: Checkpoint) -> None:
-        self._operator, self._checkpoint = operator, checkpoint
-        self.shape = operator.shape
-        self.zero_scores, self.matvec, self.rows = operator.zero_scores, operator.matvec, operator.rows
-        self.save = checkpoint.save
-
-    def rmatvec(self, c: RowCoefficients) -> Array:
-        """Return ``X.T @ c`` and save the weights and the cut."""
-        gradient = self._operator.rmatvec(c)
-        w = c.terms[0].scores.w
-        if c.value is not None:
-            self._checkpoint.add(gradient, c.value - float(gradient @ w))
-        self.save(w)
-        return gradient
 
 
 def _checksum(state: dict[str, Any]) -> int:
@@ -187,7 +171,14 @@ class ShardedSet:
         """Bind a loss to the labels and weights in the shards."""
         return ShardedLoss(self.X, loss.bind, self._n_bins, self._sample_rows)
 
-    def solve(self, solver: Solver, loss: Loss, penalty: Any, w0: Array | None, callback: Callback | None) -> Result:
+    def solve(
+        self,
+        solver: Solver,
+        loss: Loss,
+        penalty: Any,
+        w0: Array | None = None,
+        callback: Callback | None = None,
+    ) -> Result:
         """Run a solver; the objective and the gap of the result include the error of the bins."""
         bound = self.bind(loss)
 

@@ -342,6 +342,8 @@ class ShardedOperator:
         self.space = space
         self.shape = (space.n_rows, space.n_features)
         self._held: Sample | None = None
+        # Gets the weights, and the gradient and the value of a cut: coefficients come with these.
+        self.checkpoint: Any = None
 
     def zero_scores(self) -> Scores:
         """Return the scores of zero weights."""
@@ -353,11 +355,15 @@ class ShardedOperator:
 
     def rmatvec(self, c: Any) -> Array:
         """Return ``X.T @ c`` for a handle of coefficients."""
-        result: Array = c.gradient()
-        return result
+        gradient: Array = c.gradient()
+        if self.checkpoint is not None:
+            self.checkpoint.note(c.terms[0].scores.w, gradient, c.value)
+        return gradient
 
     def save(self, w: Array) -> None:
-        """Do nothing: the operator of a fit with a checkpoint saves the weights of a stage."""
+        """Save the weights of a stage, in a fit with a checkpoint."""
+        if self.checkpoint is not None:
+            self.checkpoint.save(w)
 
     def hold(self, sample: Sample) -> None:
         """Keep the rows of a sample, so that :meth:`rows` does not request them again."""
