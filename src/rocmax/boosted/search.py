@@ -42,8 +42,6 @@ class BoostedRules:
     most_shrinkage: float = 25.0
     finer: int = 2
     finer_rounds: float = 1.6
-    # Number of models if all folds are used; otherwise one.
-    n_models: int = 3
     # Rounds between two evaluations, and rounds without a better score after which a candidate is dropped.
     step: int = 10
     patience: int = 100
@@ -55,7 +53,7 @@ class BoostedRules:
     window_limit: float = 0.1
     window_share: float = 0.05
     # It starts after this share of the rounds that the logistic loss needs, and has at most this multiple of them. It
-    # is tried on the first folds, and on the others if it has the higher score on these.
+    # is tried on the first folds, and on the next ones as long as it has the higher score on those before.
     warm_up: float = 0.25
     window_rounds: float = 1.5
     first_folds: int = 2
@@ -141,21 +139,21 @@ class Folds:
     def try_out(self, candidate: Candidate, rounds: list[int], rival: Candidate | None = None) -> Candidate:
         """Fit a candidate to all folds, until its score no longer improves; it is evaluated after these rounds.
 
-        If it is not ahead of a rival on the first folds, it is not fitted to the others, and its score is that of the
-        rival plus the difference.
+        With a rival, the folds after the first ones come one by one, as long as the candidate is ahead of it. If it is
+        not, its score is that of the rival plus the difference.
         """
         n_folds = len(self._splits)
         first = n_folds if rival is None else min(RULES.first_folds, n_folds)
         curves = self._curves(candidate, range(first), rounds, RULES.patience)
-        lead = 0.0 if rival is None else float(curves.mean(axis=1).max() - np.mean(rival.scores[:first]))
-        if lead > 0 and first < n_folds:
-            others = self._curves(candidate, range(first, n_folds), rounds[: len(curves)], rounds[-1])
-            curves = np.hstack([curves, others])
-        best = int(curves.mean(axis=1).argmax())
+        for k in range(first, n_folds):
+            if rival is None or curves.mean(axis=1).max() <= np.mean(rival.scores[:k]):
+                break
+            curves = np.hstack([curves, self._curves(candidate, range(k, k + 1), rounds[: len(curves)], rounds[-1])])
+        best, n_tried = int(curves.mean(axis=1).argmax()), curves.shape[1]
         candidate.n_rounds, candidate.scores = rounds[best], curves[best].tolist()
         candidate.score = float(np.mean(candidate.scores))
-        if rival is not None and len(candidate.scores) < n_folds:
-            candidate.score = rival.score + lead
+        if rival is not None and n_tried < n_folds:
+            candidate.score += rival.score - float(np.mean(rival.scores[:n_tried]))
         return candidate
 
     def _curves(self, candidate: Candidate, numbers: range, rounds: list[int], patience: int) -> Array:
