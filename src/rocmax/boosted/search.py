@@ -153,7 +153,8 @@ class Folds:
         candidate.n_rounds, candidate.scores = rounds[best], curves[best].tolist()
         candidate.score = float(np.mean(candidate.scores))
         if rival is not None and n_tried < n_folds:
-            candidate.score += rival.score - float(np.mean(rival.scores[:n_tried]))
+            # Not above that of the rival by a rounding error.
+            candidate.score = rival.score + min(0.0, candidate.score - float(np.mean(rival.scores[:n_tried])))
         return candidate
 
     def _curves(self, candidate: Candidate, numbers: range, rounds: list[int], patience: int) -> Array:
