@@ -35,7 +35,7 @@ BEFORE = {
     "window of at least 0.1": ("no least window", "kept: see the window itself"),
     "moving average over rounds": ("no moving average", "deleted"),
     "logloss between close scores": ("no logloss", "deleted"),
-    "candidates are dropped after 100 rounds": ("no patience", "kept"),
+    "candidates are dropped after 100 rounds": ("no patience", "kept, now after 70"),
     "half the rate, twice the rounds for models": ("same rate", "kept"),
     "more rounds for more rows": ("same rounds", "deleted: too little"),
     "four sizes of trees instead of 31 leaves": ("one size", "kept"),
@@ -53,6 +53,7 @@ BEFORE = {
 FASTER: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "all rules": ({}, {}),
     "all folds for each candidate": ({"first_folds": 5}, {}),
+    "candidates are dropped after 100 rounds": ({"patience": 100}, {}),
     "window objective up to twice the rounds": ({"window_rounds": 2.0}, {}),
     "twice the rounds for the models": ({"finer_rounds": 2.0}, {}),
     "one model": ({}, {"n_models": 1}),

@@ -44,7 +44,7 @@ class BoostedRules:
     finer_rounds: float = 1.6
     # Rounds between two evaluations, and rounds without a better score after which a candidate is dropped.
     step: int = 10
-    patience: int = 100
+    patience: int = 70
     # The score is the partial AUC up to at least this FPR: a narrower window has few rows and selects worse. Above a
     # TPR it is averaged over ranges of TPRs larger by these factors, because few positives are above the TPR.
     least_window: float = 0.1
