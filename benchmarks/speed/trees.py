@@ -54,7 +54,7 @@ def by_hand(X: Any, y: Any) -> Any:
     return lightgbm.train({**FIXED, "num_leaves": size}, lightgbm.Dataset(X, y, params={"verbose": -1}), rounds)
 
 
-def fit(n_rows: int) -> Figures:
+def fit(n_rows: int, n_models: int) -> Figures:
     """Measure a fit."""
     X, y, X_test, y_test = table(n_rows)
 
@@ -66,17 +66,16 @@ def fit(n_rows: int) -> Figures:
             f"by hand {peer.num_trees()}"
         )
 
-    ours = BoostedClassifier(n_jobs=1, random_state=0)
+    ours = BoostedClassifier(n_models=n_models, n_jobs=1, random_state=0)
     return side_by_side(lambda: ours.fit(X, y), lambda: by_hand(X, y), remark)
 
 
-def predict(n_rows: int, n_models: int | None = None) -> Figures:
+def predict(n_rows: int, n_models: int) -> Figures:
     """Measure the decision values of a million rows by a model of some rows."""
     X, y, *_ = table(n_rows)
     rng = np.random.default_rng(0)
     new = X[rng.integers(0, n_rows, NEW_ROWS)] + 0.1 * rng.normal(size=(NEW_ROWS, COLUMNS))
-    params = {} if n_models is None else {"n_models": n_models}
-    ours = BoostedClassifier(n_jobs=1, random_state=0, **params).fit(X, y)
+    ours = BoostedClassifier(n_models=n_models, n_jobs=1, random_state=0).fit(X, y)
     peer = lightgbm.LGBMClassifier(verbose=-1, n_jobs=1, random_state=0).fit(X, y)
     return side_by_side(
         lambda: ours.decision_function(new),
@@ -85,13 +84,16 @@ def predict(n_rows: int, n_models: int | None = None) -> Figures:
     )
 
 
+def cases(what: str, peer: str, goal: float, measure: Any, sizes: tuple[int, ...]) -> list[Case]:
+    """Return the cases of some numbers of training rows, with the default number of models and with one."""
+    return [
+        Case(f"{what} {n:,} x {COLUMNS}, {models}", peer, goal, partial(measure, n, n_models))
+        for n in sizes
+        for n_models, models in ((3, "three models (default)"), (1, "n_models=1"))
+    ]
+
+
 CASES = [
-    *(
-        Case(f"BoostedClassifier, {n:,} x {COLUMNS}", "LightGBM, search by hand", 1.5, partial(fit, n))
-        for n in (5_000, 50_000, 500_000)
-    ),
-    *(
-        Case(f"its predictions for {NEW_ROWS:,} rows, fitted to {n:,}", "LightGBM, defaults", 3.0, partial(predict, n))
-        for n in (5_000, 50_000)
-    ),
+    *cases("BoostedClassifier,", "LightGBM, search by hand", 1.5, fit, (5_000, 50_000, 500_000)),
+    *cases(f"{NEW_ROWS:,} rows scored after a fit to", "LightGBM, defaults", 3.0, predict, (5_000, 50_000)),
 ]

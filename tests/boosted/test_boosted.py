@@ -96,16 +96,17 @@ def test_the_candidate_with_the_best_held_out_score_is_used():
     assert model.n_estimators_ == round(1.6 * found["n_estimators"][best])
 
 
-def test_a_window_objective_that_is_behind_on_two_folds_is_not_tried_on_the_others():
+def test_a_candidate_that_falls_behind_on_the_first_folds_is_not_tried_on_the_others():
     X, y = rings(400)
     results = [
         BoostedClassifier(max_fpr=0.1, max_leaf_nodes=6, n_models=1, n_jobs=1, random_state=seed).fit(X, y).cv_results_
         for seed in range(4)
     ]
-    assert {tuple(found["n_folds"]) for found in results} == {(5, 2), (5, 5)}
+    tried = [found["n_folds"][1] for found in results]
+    assert min(tried) < 5 == max(tried)
     for found in results:
-        if found["n_folds"][1] == 2:
-            assert found["mean_score"][1] <= found["mean_score"][0]
+        assert found["n_folds"][0] == 5
+        assert found["n_folds"][1] == 5 or found["mean_score"][1] <= found["mean_score"][0]
 
 
 def test_the_window_objective_is_tried_for_low_false_positive_rates_only():
@@ -315,10 +316,8 @@ def test_the_order_of_the_classes_only_turns_the_sign():
 
 def test_large_numbers_of_rows_have_one_held_out_part():
     X, y = rings(31_000)
-    model = BoostedClassifier(max_leaf_nodes=4, n_estimators=10, random_state=0).fit(X, y)
+    model = BoostedClassifier(max_leaf_nodes=4, n_estimators=10, n_models=1, random_state=0).fit(X, y)
     assert model.cv_results_["std_score"] == [0.0, 0.0]
-    assert len(model.models_) == 1
-    assert len(BoostedClassifier(max_leaf_nodes=4, n_estimators=10, random_state=0).fit(X[:500], y[:500]).models_) == 3
     assert roc_auc_score(y, model.decision_function(X)) > 0.5
 
 
@@ -347,7 +346,7 @@ def test_a_missing_engine_is_named_with_its_extra(engine, monkeypatch):
         ({"max_leaf_nodes": 1}, 'max_leaf_nodes other than "auto" must be an integer > 1; got 1'),
         ({"learning_rate": 0.0}, 'learning_rate other than "auto" must be a finite number > 0; got 0.0'),
         ({"n_estimators": "many"}, 'n_estimators other than "auto" must be an integer > 0'),
-        ({"n_models": 0}, 'n_models other than "auto" must be an integer > 0; got 0'),
+        ({"n_models": 0}, "n_models must be an integer > 0; got 0"),
         ({"min_samples_leaf": 0}, "min_samples_leaf must be an integer > 0; got 0"),
         ({"categorical_features": "all"}, "categorical_features must be 'from_dtype', None or a list; got 'all'"),
         (

@@ -127,7 +127,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
        score differences of positives and negatives, in which the negatives count less the lower they rank. It is used
        if its held-out score is higher. Above a true-positive rate, the positives count less the higher they rank.
     3. ``n_models`` ensembles with different seeds, each tree on a random 80 % of the rows and columns, are fitted to
-       all rows: three, or one for more than 30,000 rows. The score is their mean.
+       all rows. The score is their mean.
 
     The threshold is chosen as in the other classifiers for the measure, on the held-out scores of the folds: scores of
     the training rows of trees are too good. Without cross-validation, the training scores are used.
@@ -169,11 +169,10 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         with a learning rate of 0.1, and in inverse proportion for others.
     min_samples_leaf : int, default=20
         Smallest number of rows in a leaf. Used by LightGBM; XGBoost has a limit on the sum of the curvatures instead.
-    n_models : "auto" or int, default="auto"
-        Number of models that are averaged: the knob for the speed. Predictions take a time in proportion to it, and so
-        does the last step of a fit. "auto" takes 3 for at most 30,000 rows; for more, averaging gains less than half a
-        standard error of the held-out score, and it takes 1. Given as 1, the model uses all rows and columns for each
-        tree, which is right for trees that are not tuned.
+    n_models : int, default=3
+        Number of models that are averaged: the knob for speed. Predictions take a time in proportion to it, and so does
+        the last step of a fit; 1 takes the least, and ranks somewhat worse. A single model for which nothing is tuned
+        uses all rows and columns for each tree.
     cv : int, cross-validation generator or iterable, default=None
         Cross-validation splits. None takes five stratified folds for at most 20,000 rows, three for at most 30,000 and
         one held-out quarter for more; fewer folds if a class has fewer than five rows, and none for fewer than 40 rows.
@@ -193,7 +192,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
     Attributes
     ----------
     models_ : list of TreeModel
-        The fitted ensembles, as many as ``n_models``.
+        The fitted ensembles.
     threshold_ : float
         Threshold of the score.
     calibration_ : dict or None
@@ -209,8 +208,9 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
     cv_results_ : dict of lists
         Result of the cross-validation, one entry for each size and objective: ``"max_leaf_nodes"``, ``"objective"``,
         ``"n_estimators"`` (the best number of rounds at the learning rate of the search), ``"mean_score"``,
-        ``"std_score"`` and ``"n_folds"``. A window objective that is not ahead on two folds is not tried on the others:
-        the mean score is then that of the logistic loss plus the difference. Empty lists without cross-validation.
+        ``"std_score"`` and ``"n_folds"``. Each but the first is tried on two folds, and on the next ones as long as it
+        is ahead of the best before; if it is not, its mean score is that of the best plus the difference. Empty lists
+        without cross-validation.
     categories_ : dict
         Categories of each categorical column, by position.
     feature_importances_ : ndarray of shape (n_features,)
@@ -258,7 +258,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         learning_rate: float | str = AUTO,
         n_estimators: int | str = AUTO,
         min_samples_leaf: int = 20,
-        n_models: int | str = AUTO,
+        n_models: int = 3,
         cv: Any = None,
         categorical_features: Any = FROM_DTYPE,
         monotonic_cst: Any = None,
@@ -459,9 +459,8 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         names = getattr(self, "feature_names_in_", None)
         monotonic = directions(self.monotonic_cst, self.n_features_in_, names, columns)
         threads = engine_threads(self.n_jobs, int(data.X.nnz if sparse.issparse(data.X) else data.X.size))
-        settings = TreeSettings(
-            self.engine, columns, monotonic, self.min_samples_leaf, threads, rate, subsample=self.n_models != 1
-        )
+        subsample = self.n_models > 1 or self._tunes()
+        settings = TreeSettings(self.engine, columns, monotonic, self.min_samples_leaf, threads, rate, subsample)
         return Plan(settings, most, int(random_source(self.random_state).randint(2**30)), window_loss(measure))
 
     def _record(self, tried: Candidate) -> None:
@@ -477,10 +476,8 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
 
     def _refit(self, data: TrainingSet, plan: Plan, chosen: Candidate) -> None:
         """Fit the models to all rows."""
-        few_rows = data.positive.size <= FOLD_RULES.all_folds
-        default = self.learning_rate == self.n_estimators == AUTO
-        finer, more = (RULES.finer, RULES.finer_rounds) if default and few_rows else (1, 1.0)
-        n_models = int(self.n_models) if self.n_models != AUTO else RULES.n_models if few_rows else 1
+        fine = self.learning_rate == self.n_estimators == AUTO and data.positive.size <= FOLD_RULES.all_folds
+        finer, more = (RULES.finer, RULES.finer_rounds) if fine else (1, 1.0)
         rate = plan.settings.learning_rate / finer
         plan = plan._replace(settings=plan.settings._replace(learning_rate=rate))
         warm_up = None if chosen.warm_up is None else finer * chosen.warm_up
@@ -488,12 +485,12 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         self.used_objective_, self.n_estimators_ = chosen.objective, max(1, round(more * chosen.n_rounds))
         rows = plan.data(data)
         self.models_ = []
-        for i in range(n_models):
+        for i in range(self.n_models):
             grown = plan.start(rows, chosen.max_leaf_nodes, warm_up, 1000 + i)
             grown.grow(self.n_estimators_)
             self.models_.append(grown.model())
             if self.verbose:
-                sys.stderr.write(f"{type(self).__name__}: fitted model {i + 1} of {n_models}\n")
+                sys.stderr.write(f"{type(self).__name__}: fitted model {i + 1} of {self.n_models}\n")
 
     def _splits(self, data: TrainingSet) -> list[Split]:
         """Return the folds; none if there is nothing to choose or a class has fewer than two rows."""
@@ -513,9 +510,9 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         self._check_measure()
         check_choice("engine", self.engine, ENGINES)
         check_choice("objective", self.objective, (AUTO, "binary", "window"))
-        check_number("min_samples_leaf", self.min_samples_leaf, above=0, integer=True)
+        for name in ("min_samples_leaf", "n_models"):
+            check_number(name, getattr(self, name), above=0, integer=True)
         for name, above, integer in (
-            ("n_models", 0, True),
             ("max_leaf_nodes", 1, True),
             ("learning_rate", 0.0, False),
             ("n_estimators", 0, True),

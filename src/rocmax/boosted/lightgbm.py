@@ -40,7 +40,8 @@ def objective(loss: Loss | None = None, *, n_warmup: int = 25) -> Objective:
     ``boost_from_average`` has no effect: the binary rounds start at the logarithm of the odds instead, a constant that
     the scores of the model do not contain. The same applies to an ``init_score``, which LightGBM does not add to
     predictions. A constant does not change a ranking. Gradients and curvatures of the loss are scaled by a constant, so
-    that the curvatures have the mean 0.1 in its first round.
+    that the curvatures have the mean 0.1 in its first round. For more than 16,384 rows, the loss is computed from 1,024
+    bins of the scores of each class.
 
     The objective counts rounds, so one object is for one fit. ``lightgbm.train`` uses a copy and can be called again
     with the same object. ``lightgbm.cv`` cannot be used, because it trains several models at the same time.

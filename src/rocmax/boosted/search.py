@@ -29,7 +29,7 @@ Score = Callable[[Bools, Array, "Array | None"], float]
 class BoostedRules:
     """Numbers of the search; benchmarks/results/boosted_ablation.md has what the rules gain."""
 
-    # Sizes of trees to try, and the size and number of rounds without cross-validation.
+    # Sizes of trees to try, the cheapest first, and the size and number of rounds without cross-validation.
     sizes: tuple[int, ...] = (6, 31)
     default_size: int = 31
     default_rounds: int = 200
@@ -42,11 +42,9 @@ class BoostedRules:
     most_shrinkage: float = 25.0
     finer: int = 2
     finer_rounds: float = 1.6
-    # Number of models if all folds are used; otherwise one.
-    n_models: int = 3
     # Rounds between two evaluations, and rounds without a better score after which a candidate is dropped.
     step: int = 10
-    patience: int = 100
+    patience: int = 70
     # The score is the partial AUC up to at least this FPR: a narrower window has few rows and selects worse. Above a
     # TPR it is averaged over ranges of TPRs larger by these factors, because few positives are above the TPR.
     least_window: float = 0.1
@@ -54,10 +52,10 @@ class BoostedRules:
     # Largest FPR for which the window objective, which concentrates on this share of the negatives, is tried.
     window_limit: float = 0.1
     window_share: float = 0.05
-    # It starts after this share of the rounds that the logistic loss needs, and has at most this multiple of them. It
-    # is tried on the first folds, and on the others if it has the higher score on these.
+    # It starts after this share of the rounds that the logistic loss needs, and has at most this multiple of them.
     warm_up: float = 0.25
     window_rounds: float = 1.5
+    # A candidate after the first is tried on so many folds, and on the next ones as long as it is ahead of the best.
     first_folds: int = 2
 
 
@@ -141,21 +139,22 @@ class Folds:
     def try_out(self, candidate: Candidate, rounds: list[int], rival: Candidate | None = None) -> Candidate:
         """Fit a candidate to all folds, until its score no longer improves; it is evaluated after these rounds.
 
-        If it is not ahead of a rival on the first folds, it is not fitted to the others, and its score is that of the
-        rival plus the difference.
+        With a rival, the folds after the first ones come one by one, as long as the candidate is ahead of it. If it is
+        not, its score is that of the rival plus the difference.
         """
         n_folds = len(self._splits)
         first = n_folds if rival is None else min(RULES.first_folds, n_folds)
         curves = self._curves(candidate, range(first), rounds, RULES.patience)
-        lead = 0.0 if rival is None else float(curves.mean(axis=1).max() - np.mean(rival.scores[:first]))
-        if lead > 0 and first < n_folds:
-            others = self._curves(candidate, range(first, n_folds), rounds[: len(curves)], rounds[-1])
-            curves = np.hstack([curves, others])
-        best = int(curves.mean(axis=1).argmax())
+        for k in range(first, n_folds):
+            if rival is None or curves.mean(axis=1).max() <= np.mean(rival.scores[:k]):
+                break
+            curves = np.hstack([curves, self._curves(candidate, range(k, k + 1), rounds[: len(curves)], rounds[-1])])
+        best, n_tried = int(curves.mean(axis=1).argmax()), curves.shape[1]
         candidate.n_rounds, candidate.scores = rounds[best], curves[best].tolist()
         candidate.score = float(np.mean(candidate.scores))
-        if rival is not None and len(candidate.scores) < n_folds:
-            candidate.score = rival.score + lead
+        if rival is not None and n_tried < n_folds:
+            # Not above that of the rival by a rounding error.
+            candidate.score = rival.score + min(0.0, candidate.score - float(np.mean(rival.scores[:n_tried])))
         return candidate
 
     def _curves(self, candidate: Candidate, numbers: range, rounds: list[int], patience: int) -> Array:
@@ -220,7 +219,9 @@ def choose(
         return candidate
 
     sizes = RULES.sizes if max_leaf_nodes == AUTO else (int(max_leaf_nodes),)
-    best = max((tried(Candidate(size), plan.max_rounds) for size in sizes), key=lambda candidate: candidate.score)
+    best = tried(Candidate(sizes[0]), plan.max_rounds)
+    for size in sizes[1:]:
+        best = max(best, tried(Candidate(size), plan.max_rounds, best), key=lambda candidate: candidate.score)
     if objective == "binary" or (objective == AUTO and not _is_narrow(measure)):
         return best
     warm_up = max(1, round(RULES.warm_up * best.n_rounds))
