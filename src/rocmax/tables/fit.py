@@ -40,7 +40,7 @@ from rocmax.tables.evaluate import (
     row_notes,
     usable_groups,
 )
-from rocmax.tables.model import Facts, TableModel, ValueShares, known_levels
+from rocmax.tables.model import Facts, TableModel, ValueShares, batch_scores, known_levels
 from rocmax.tables.options import (
     HOLDERS,
     Columns,
@@ -69,7 +69,6 @@ from rocmax.tables.tune import (
 from rocmax.thresholds import (
     FPRThresholdClassifier,
     LimitThresholdClassifier,
-    Scored,
     TPRThresholdClassifier,
     check_counts,
     column_texts,
@@ -270,9 +269,13 @@ class Parts(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """Fitted model, the parts of the rows, the results of tuning and of the choice of a family, and the seconds."""
+    """Fitted model, the parts of the rows, the results of tuning and of the choice of a family, and the seconds.
+
+    ``scores`` are those of the calibration rows, minus the threshold.
+    """
 
     model: Any
+    scores: Array
     parts: Parts
     tuning: dict[str, Any] | None
     seconds: float
@@ -446,8 +449,9 @@ def evaluated(
     sharing = settings.with_share(training)
     exact, aim = sharing.limits, sharing.aimed(training).limits
 
-    on_test = _scored(model, training, test)
-    on_calibration = on_test if parts.calibration is test else _scored(model, training, parts.calibration)
+    on_calibration = on_test = _scored(training, parts.calibration, fitted.scores)
+    if parts.calibration is not test:
+        on_test = _scored(training, test, batch_scores(model, training.rows(test), training.target.positive))
     scores, is_positive = on_test.scores, on_test.positive
     groups, found = usable_groups(on_test.groups, is_positive)
     by_name, narrow = measured([str(limits.measure)], aim, settings.seed, is_positive, scores, groups)
@@ -522,23 +526,18 @@ def refitted(training: Training, settings: FitSettings, found: TableModel) -> Ta
         stage("fitting to all rows, in folds", number, len(splits))
         scores[test] = positive_scores(fitted_to(train), _safe_indexing(X, test), pos_label=training.target.positive)
     stage("fitting to all rows")
-    rows, offset = np.arange(positive.size), 0.0
-    model = with_threshold(fitted_to(rows), training, settings, rows)
-    if settings.limits.limited:
-        groups = None if training.groups is None else np.unique(training.groups, return_inverse=True)[1]
-        offset = model.choose_on(Scored(scores, positive, None, groups, rows), training.rows(rows)).threshold_
+    model, margins = with_threshold(fitted_to(np.arange(positive.size)), training, settings, None, scores)
     facts = replace(
         found.facts,
-        offset=offset,
+        offset=getattr(model, "threshold_", 0.0),
         binding=getattr(model, "binding_", None),
         rows=found.facts.rows | {"refit": positive.size},
-        calibration=fit_calibration(scores - offset, positive),
+        calibration=fit_calibration(margins, positive),
     )
     return TableModel(model, facts, notes=found.notes)
 
 
-def _scored(model: Any, training: Training, rows: Index) -> ScoredRows:
-    scores = positive_scores(model, training.rows(rows), pos_label=training.target.positive)
+def _scored(training: Training, rows: Index, scores: Array) -> ScoredRows:
     return ScoredRows(scores, training.target.is_positive[rows], some_rows(training.groups, rows))
 
 
@@ -576,16 +575,23 @@ def fit_rows(training: Training, settings: FitSettings, parts: Parts | None = No
     )
     tuned.fit(_safe_indexing(training.X, train), labels[train], some_rows(training.depends, train))
     family, families = (tuned.model_, tuned.families_) if isinstance(tuned, BestFamily) else (tuned.model, None)
-    model = with_threshold(tuned.pipeline_, training, settings, chosen_on)
-    return Fitted(model, parts, tuned.tuning_, perf_counter() - start, family, families)
+    model, scores = with_threshold(tuned.pipeline_, training, settings, chosen_on)
+    return Fitted(model, scores, parts, tuned.tuning_, perf_counter() - start, family, families)
 
 
-def with_threshold(pipeline: Any, training: Training, settings: FitSettings, rows: Index) -> Any:
-    """Return a fitted pipeline with a threshold from held-out rows, if there is a limit on one of the rates."""
-    limits = settings.limits
+def with_threshold(
+    pipeline: Any, training: Training, settings: FitSettings, rows: Index | None, scores: Array | None = None
+) -> tuple[Any, Array]:
+    """Return a fitted pipeline with a threshold from held-out rows, if there is a limit on one of the rates.
+
+    Return also the scores of these rows, minus the threshold. ``rows`` None are all rows; ``scores`` are those of the
+    pipeline, unless they are given.
+    """
+    limits, X = settings.limits, training.rows(rows)
     options: dict[str, Any] = {"cv": "prefit", "pos_label": training.target.positive}
+    scores = batch_scores(pipeline, X, training.target.positive) if scores is None else scores
     if not limits.limited:
-        return pipeline
+        return pipeline, scores
     if limits.extended:
         model: Any = LimitThresholdClassifier(pipeline, limits, **options)
     elif limits.min_tpr > 0:
@@ -596,8 +602,10 @@ def with_threshold(pipeline: Any, training: Training, settings: FitSettings, row
         model = FPRThresholdClassifier(
             pipeline, limits.window[1], confidence=limits.confidence, rate=limits.rate, **options
         )
-    groups = some_rows(training.groups, rows)
-    return model.fit(training.rows(rows), training.target.labels[rows], groups=groups)
+    labels, groups = training.target.labels, training.groups
+    if rows is not None:
+        labels, groups = labels[rows], some_rows(groups, rows)
+    return model, model.choose_on(scores, X, labels, groups).margins(scores, X)
 
 
 def check_enough(positive: Bools, settings: FitSettings, groups: Any = None, values: Any = None) -> None:

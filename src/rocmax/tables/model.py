@@ -571,6 +571,12 @@ def write_predictions(
     return scoring.summary()
 
 
+def batch_scores(model: Any, X: Any, positive: str) -> Array:
+    """Return the scores of rows, in bounded memory."""
+    starts = range(0, X.shape[0], BATCH_SIZE)
+    return np.concatenate([positive_scores(model, X[i : i + BATCH_SIZE], pos_label=positive) for i in starts])
+
+
 def escaped(label: str) -> str:
     """Return a label that no spreadsheet interprets as a formula; numbers are not changed."""
     return "'" + label if label.startswith(FORMULA_STARTS) and not NUMBER.fullmatch(label) else label

@@ -119,8 +119,8 @@ def fit_on_cluster(
         start = perf_counter()
         stage("fitting on the cluster")
         pipeline = _fit(client, read, settings, target)
-    model = with_threshold(pipeline, training, settings, test)
-    fitted = Fitted(model, Parts(np.arange(test[0]), test, test), None, perf_counter() - start, "linear", None)
+    model, scores = with_threshold(pipeline, training, settings, test)
+    fitted = Fitted(model, scores, Parts(np.arange(test[0]), test, test), None, perf_counter() - start, "linear", None)
     return evaluated(training, settings, fitted, notes, running.tell, read.classes)
 
 
