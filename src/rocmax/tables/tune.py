@@ -54,6 +54,8 @@ class TuningRules:
     # Maximum number of training rows per class in a fold, and minimum number of negatives in the FPR range.
     max_rows: int = 20_000
     max_in_window: int = 300
+    # Maximum number of training rows in a search of boosted trees; the model is fitted to all rows.
+    max_searched: int = 200_000
     # The same for the first rows on which families are compared. Each part has four times as many as the one before, so
     # that all parts before the last take at most a third of its time. From the third part on, two families are left.
     max_compared: int = 4_000
@@ -209,7 +211,8 @@ def compare_families(
         scores = {}
         for position, name in enumerate(names, 1):
             start = perf_counter()
-            left = _time_left([last[each] for each in names[position - 1 :]], parts[number - 2 :])
+            known = [last[each] for each in names[position - 1 :]]
+            left = _time_left(sum(known) * rows.size / parts[number - 2].size) if all(known) else ""
             with part(f"family {position} of {len(names)}{size}{left}"):
                 stage(f"preparing {name}")
                 model = candidates[name].fit(X_part, y_part, groups_part)
@@ -231,12 +234,9 @@ def compare_families(
     return {"family": best, "table": table, "rows": int(rows.size), **size_of_folds}
 
 
-def _time_left(seconds: list[float], parts: Sequence[Index]) -> str:
-    """Return how long families take, as text, from their seconds on the part before the present one."""
-    if not all(seconds):
-        return ""
-    total = round(sum(seconds) * parts[1].size / parts[0].size)
-    return f", about {total // 60}:{total % 60:02} left on these rows"
+def _time_left(seconds: float) -> str:
+    """Return how long some rows take, estimated from fewer rows, as text."""
+    return f", about {round(seconds) // 60}:{round(seconds) % 60:02} left"
 
 
 def still_in(scores: Mapping[str, Array], before: Mapping[str, Array]) -> list[str]:
@@ -413,8 +413,12 @@ class BestFamily(TunedPipeline):
             candidates = {name: self._named(name) for name in families_for(self.kinds)[0]}
             self.families_ = compare_families(candidates, X, y, groups, parts)
             chosen = candidates[self.families_["family"]]
-        if self.families_ is None or self.families_["rows"] < y.size:
+        if self.families_ is None:
             chosen.fit(X, y, groups)
+        elif self.families_["rows"] < y.size:
+            (row,) = (each for each in self.families_["table"] if each["chosen"])
+            with part(f"{chosen.model} on all rows{_time_left(row['seconds'] * y.size / row['rows'])}"):
+                chosen.fit(X, y, groups)
         self.model_, self.pipeline_, self.tuning_ = chosen.model, chosen.pipeline_, chosen.tuning_
         self.classes_ = chosen.classes_
         return self
@@ -464,10 +468,15 @@ def tuning_splits(positive: Bools, groups: Groups, limits: Limits, seed: int) ->
 
 
 def boosted_splits(positive: Bools, groups: Groups, seed: int) -> list[Split]:
-    """Return the folds in which boosted trees are tuned, those of :class:`rocmax.BoostedClassifier` by default."""
+    """Return the folds in which boosted trees are tuned: those of :class:`rocmax.BoostedClassifier`, bounded in size."""
     if most_folds(positive, groups) < 2:
         return []
-    return _with_both_classes(search_folds(positive, seed, groups), positive)
+    rng, most = np.random.default_rng(seed), RULES.max_searched
+    splits = [
+        (train if train.size <= most else np.sort(rng.choice(train, most, replace=False)), test)
+        for train, test in search_folds(positive, seed, groups)
+    ]
+    return _with_both_classes(splits, positive)
 
 
 def compared_parts(positive: Bools, limits: Limits, seed: int) -> list[Index]:
