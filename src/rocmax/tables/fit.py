@@ -35,6 +35,7 @@ from rocmax.tables.evaluate import (
     measured,
     over_time,
     perfect_notes,
+    rates_of,
     resemblance,
     resemblance_notes,
     row_notes,
@@ -229,21 +230,23 @@ def check_fit(
     if test_size is not None:
         check_range("test_size", test_size, 0.05, 0.9, "a number from 0.05 to 0.9")
         test_size = float(test_size)
-    if refit and (limits.column is not None or limits.block is not None):
-        other = "per" if limits.column is not None else "block"
-        more = " must not be given with ", Parameter(other), ", as the fit to all rows has one threshold"
-        raise ParameterError(Parameter("refit", True), *more)
-    if refit and time is not None:
-        reason = ": no later rows are left for the threshold, and models of earlier rows do not show where it is"
-        raise ParameterError(Parameter("refit", True), " must not be given with ", Parameter("time"), reason)
-    if refit and limits.confidence is not None:
-        raise ParameterError(
-            Parameter("refit", True),
-            " must not be given with ",
-            Parameter("confidence"),
+    for name, value, reason in (
+        ("per", limits.column, ", as the fit to all rows has one threshold"),
+        ("block", limits.block, ", as the fit to all rows has one threshold"),
+        (
+            "time",
+            time,
+            ": no later rows are left for the threshold, and models of earlier rows do not show where it is",
+        ),
+        (
+            "confidence",
+            limits.confidence,
             ": the guarantee is for a model that has not seen the rows of its threshold, and there are none after "
             "a fit to all of them; the threshold from cross-fitted scores has no guarantee",
-        )
+        ),
+    ):
+        if refit and value is not None:
+            raise ParameterError(Parameter("refit", True), " must not be given with ", Parameter(name), reason)
     check_seed(random_state)
     return FitSettings(limits, model, test_size, int(random_state), bool(tune), bool(refit))
 
@@ -409,7 +412,7 @@ def fit_table(
         return refitted(training, settings, found) if settings.refit else found
 
 
-def fit_training(training: Training, settings: FitSettings, tell: Callable[[str], None]) -> TableModel:
+def fit_training(training: Training, settings: FitSettings, tell: Callable[..., None]) -> TableModel:
     """Fit a model to training data in memory and evaluate it on the held-out rows."""
     check_table(settings.model, training.kinds)
     given, settings = settings.limits, settings.with_share(training)
@@ -420,8 +423,7 @@ def fit_training(training: Training, settings: FitSettings, tell: Callable[[str]
     notes += dropped_notes(training, parts)
     notes += duplicate_notes(training.X, parts.train, parts.test)
     notes += leak_notes(training.X, training.target.is_positive)
-    for note in notes:
-        tell(note)
+    tell(*notes)
     fitted = fit_rows(training, settings, parts)
     if settings.tune and fitted.tuning is None:
         notes.append("not tuned: one class has too few rows or groups for cross-validation")
@@ -437,7 +439,7 @@ def evaluated(
     settings: FitSettings,
     fitted: Fitted,
     notes: list[str],
-    tell: Callable[[str], None],
+    tell: Callable[..., None],
     classes: dict[str, int] | None = None,
 ) -> TableModel:
     """Evaluate a fitted model on the held-out rows; return it with its metadata.
@@ -455,14 +457,13 @@ def evaluated(
     scores, is_positive = on_test.scores, on_test.positive
     groups, found = usable_groups(on_test.groups, is_positive)
     by_name, narrow = measured([str(limits.measure)], aim, settings.seed, is_positive, scores, groups)
-    held_out, rates = by_name[str(limits.measure)], rates_at_zero(is_positive, scores)
+    held_out, rates = by_name[str(limits.measure)], rates_of(is_positive, scores > 0)
     found += narrow + corner_notes(is_positive, scores, aim) + chance_notes(held_out, rates, aim, is_positive)
     found += limit_notes(exact, rates, training, model)
     resembling = None if training.times is None else resemblance(aim, on_calibration, on_test, settings.seed)
     found += resemblance_notes(resembling, limits)
-    for note in found + perfect_notes(held_out["value"], training.X, training.target.is_positive):
-        notes.append(note)
-        tell(note)
+    found += perfect_notes(held_out["value"], training.X, training.target.is_positive)
+    tell(*found)
     if classes is None:
         n_positive = int(training.target.is_positive.sum())
         classes = {"positive": n_positive, "negative": int(training.target.labels.size) - n_positive}
@@ -503,7 +504,7 @@ def evaluated(
         calibration=fit_calibration(on_calibration.scores, on_calibration.positive),
         shares=ValueShares(known_levels(model, training.kinds)).add(training.rows()).to_dict(),
     )
-    return TableModel(model, facts, notes=notes, held_out_rows=test)
+    return TableModel(model, facts, notes=notes + found, held_out_rows=test)
 
 
 def refitted(training: Training, settings: FitSettings, found: TableModel) -> TableModel:
@@ -539,13 +540,6 @@ def refitted(training: Training, settings: FitSettings, found: TableModel) -> Ta
 
 def _scored(training: Training, rows: Index, scores: Array) -> ScoredRows:
     return ScoredRows(scores, training.target.is_positive[rows], some_rows(training.groups, rows))
-
-
-def rates_at_zero(positive: Bools, scores: Array) -> dict[str, Any]:
-    """Return the rates of the rows with a score above zero; the precision is None if there are none."""
-    above = scores > 0
-    rates: dict[str, Any] = {"tpr": float(above[positive].mean()), "fpr": float(above[~positive].mean())}
-    return {**rates, "precision": float(positive[above].mean()) if above.any() else None, "alerts": float(above.mean())}
 
 
 def _family_notes(training: Training, settings: FitSettings) -> list[str]:

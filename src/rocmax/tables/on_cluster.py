@@ -113,8 +113,7 @@ def fit_on_cluster(
             running.on_plan(training.schema.columns)
         notes = [*training.notes, *([_NOT_TUNED] if settings.tune else [])]
         notes += row_notes(training.target.is_positive[test], settings.limits)
-        for note in notes:
-            running.tell(note)
+        running.tell(*notes)
         check_enough(training.target.is_positive[test], settings)
         start = perf_counter()
         stage("fitting on the cluster")
@@ -160,11 +159,8 @@ def _check(settings: FitSettings, columns: Columns) -> str:
     if settings.model not in ("auto", "linear"):
         wanted = Parameter("model"), " must be auto or linear with ", Parameter("dask")
         raise ParameterError(*wanted, f"; got {settings.model}")
-    for name in ("group", "time"):
-        if getattr(columns, name) is not None:
-            raise ParameterError(Parameter(name), " is not possible with ", Parameter("dask"))
-    for name in ("min_precision", "capacity", "per", "block"):
-        if getattr(settings.limits, name):
+    for name in ("group", "time", "min_precision", "capacity", "per", "block"):
+        if getattr(columns if name in ("group", "time") else settings.limits, name):
             raise ParameterError(Parameter(name), " is not possible with ", Parameter("dask"))
     return columns.target
 

@@ -468,7 +468,7 @@ def tuning_splits(positive: Bools, groups: Groups, limits: Limits, seed: int) ->
 
 
 def boosted_splits(positive: Bools, groups: Groups, seed: int) -> list[Split]:
-    """Return the folds in which boosted trees are tuned: those of :class:`rocmax.BoostedClassifier`, of bounded size."""
+    """Return the folds in which boosted trees are tuned: those of the classifier, with a bounded number of rows."""
     if most_folds(positive, groups) < 2:
         return []
     rng, most = np.random.default_rng(seed), RULES.max_searched
