@@ -113,21 +113,25 @@ class HeldOutThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         self
         """
         self._check_parameters()
-        return self.choose_on(self._scored(X, y, groups, params), X)
+        return self._choose_on(self._scored(X, y, groups, params), X)
 
-    def choose_on(self, held_out: Scored, X: Any) -> HeldOutThreshold:
-        """Choose the threshold on scores of rows that the fitted estimator has not seen.
+    def choose_on(self, scores: Array, X: Any, y: Any, groups: Any = None) -> HeldOutThreshold:
+        """Choose the threshold for a fitted estimator (``cv="prefit"``) whose scores of held-out rows are known.
 
         Parameters
         ----------
-        held_out : Scored
-            Their scores, labels, weights, groups and places in `X`.
-        X
+        scores : ndarray of shape (n_samples,)
+            Scores of rows that the estimator has not seen; higher means more likely positive.
+        X, y, groups
 
         Returns
         -------
         self
         """
+        self._check_parameters()
+        return self._choose_on(self._scored(X, y, groups, {}, scores), X)
+
+    def _choose_on(self, held_out: Scored, X: Any) -> HeldOutThreshold:
         members = {"n_negatives_": ~held_out.positive, "n_positives_": held_out.positive}
         for name in self._counted:
             setattr(self, name, int(np.count_nonzero(members[name])))
@@ -192,7 +196,23 @@ class HeldOutThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             The values of ``decision_function``, negated if the positive class is ``classes_[0]``.
         """
         check_is_fitted(self, "threshold_")
-        margin: Array = class_scores(self.estimator_, X, self._positive_index()) - self._at(X)
+        return self.margins(class_scores(self.estimator_, X, self._positive_index()), X)
+
+    def margins(self, scores: Array, X: Any) -> Array:
+        """Return known scores of rows minus the threshold.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_samples,)
+            Scores of the estimator; higher means more likely positive.
+        X
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The values of :meth:`positive_scores`.
+        """
+        margin: Array = scores - self._at(X)
         return margin
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -236,7 +256,7 @@ class HeldOutThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     def _positive_index(self) -> int:
         return int(np.flatnonzero(self.classes_ == self.positive_class_)[0])
 
-    def _scored(self, X: Any, y: Any, groups: Any, params: dict[str, Any]) -> Scored:
+    def _scored(self, X: Any, y: Any, groups: Any, params: dict[str, Any], known: Array | None = None) -> Scored:
         """Store the classes and fit the estimator; return what is known of the held-out rows."""
         X, y, groups = indexable(X, y, groups)
         pos_label = named_pos_label([self.estimator], self.pos_label, type(self).__name__)
@@ -257,7 +277,7 @@ class HeldOutThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             if pos_label is None:
                 counts = np.bincount(y == self.positive_class_, weight, 2)
                 warn_if_majority(type(self).__name__, self.classes_, *counts)
-            scores, positive, rows = self._held_out(X, y, index, number, params)
+            scores, positive, rows = self._held_out(X, y, index, number, params, known)
         return Scored(
             scores,
             positive,
@@ -300,14 +320,20 @@ class HeldOutThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             )
 
     def _held_out(
-        self, X: Any, y: NDArray[Any], index: int, groups: NDArray[np.intp] | None, params: dict[str, Any]
+        self,
+        X: Any,
+        y: NDArray[Any],
+        index: int,
+        groups: NDArray[np.intp] | None,
+        params: dict[str, Any],
+        known: Array | None,
     ) -> tuple[Array, NDArray[np.bool_], NDArray[np.intp]]:
         """Fit the estimator; return the scores, labels and places of the held-out rows."""
         positive, rows = y == self.classes_[index], np.arange(y.size)
         if isinstance(self.cv, str):
             check_is_fitted(self.estimator)
             self.estimator_ = self.estimator
-            return class_scores(self.estimator_, X, index), positive, rows
+            return class_scores(self.estimator_, X, index) if known is None else known, positive, rows
         if _is_share(self.cv):
             random_state = random_source(self.random_state)
             train, test = held_out_split(y, self.cv, random_state, groups)

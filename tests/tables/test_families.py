@@ -350,9 +350,16 @@ def test_parts_keep_the_rare_class_and_the_window_and_end_with_all_rows():
     assert np.all(np.diff(first) > 0)
     (rows,) = compared_parts(positive[:20_000], Limits(0.001), 0)
     np.testing.assert_array_equal(rows, np.arange(20_000))
-    # The time for a very large table is bounded.
-    assert [rows.size for rows in compared_parts(np.arange(1_000_000) % 2 == 0, Limits(), 0)] == [
-        8_000,
-        32_000,
-        128_000,
-    ]
+    found = [rows.size for rows in compared_parts(np.arange(1_000_000) % 2 == 0, Limits(), 0)]
+    assert found == [8_000, 32_000, 128_000, 1_000_000]
+
+
+def test_after_two_parts_the_most_flexible_family_and_the_best_of_the_others_go_on():
+    _, asked = raced(
+        [10, 20, 40],
+        100,
+        linear={"n10": (0.70, 0.2), "n20": (0.71, 0.2), "n40": (0.71, 0.0)},
+        additive={"n10": (0.70, 0.2), "n20": (0.70, 0.2), "n40": (0.72, 0.0)},
+        boosted={"n10": (0.65, 0.2), "n20": (0.66, 0.2), "n40": (0.72, 0.2)},
+    )
+    assert asked == {"linear": [10, 20, 40], "additive": [10, 20], "boosted": [10, 20, 40]}

@@ -605,8 +605,7 @@ def compare_models(
         notes += _forward_notes(training.target.labels, depends, n_splits)
     for name in names:
         check_table(name, training.kinds)
-    for note in notes:
-        running.tell(note)
+    running.tell(*notes)
     side, measure = training.target.positive, window_measure(limits)
     shared: dict[str, Any] = {"kinds": training.kinds, "limits": limits, "positive": side, "tune": tune}
     with using_threads(running.threads):

@@ -489,24 +489,19 @@ def _evaluation(scored: ScoredTable) -> TableEvaluation:
     groups, notes = usable_groups(scored.groups, positive)
     notes += row_notes(positive, facts.limits, "rows")
     measures, narrow = measured(_measure_names(facts), limits, facts.seed, positive, scored.scores, groups)
-    tp, fp = int(np.sum(positive & predicted)), int(np.sum(~positive & predicted))
-    n_positive, n_negative = int(positive.sum()), int((~positive).sum())
     return TableEvaluation(
         model=scored.fitted.name,
         positive=scored.target.positive,
-        rows={"positive": n_positive, "negative": n_negative},
+        rows={"positive": int(positive.sum()), "negative": int((~positive).sum())},
         measures=measures,
         threshold={
             "max_fpr": facts.max_fpr if facts.max_fpr < 1 else None,
             "min_tpr": facts.min_tpr or None,
             "min_precision": facts.min_precision or None,
             "capacity": facts.capacity_share,
-            "tp": tp,
-            "fp": fp,
-            "tpr": tp / n_positive,
-            "fpr": fp / n_negative,
-            "precision": tp / (tp + fp) if tp + fp else None,
-            "alerts": (tp + fp) / positive.size,
+            "tp": int(np.sum(positive & predicted)),
+            "fp": int(np.sum(~positive & predicted)),
+            **rates_of(positive, predicted),
         },
         scores=scored.scores,
         is_positive=positive,
@@ -514,6 +509,12 @@ def _evaluation(scored: ScoredTable) -> TableEvaluation:
         groups=None if groups is None else int(np.unique(groups).size),
         over_time=None if scored.times is None else over_time(scored.times, predicted, positive, groups),
     )
+
+
+def rates_of(positive: Bools, above: Bools) -> dict[str, Any]:
+    """Return the rates of the rows above a threshold; the precision is None if there are none."""
+    rates: dict[str, Any] = {"tpr": float(above[positive].mean()), "fpr": float(above[~positive].mean())}
+    return {**rates, "precision": float(positive[above].mean()) if above.any() else None, "alerts": float(above.mean())}
 
 
 def over_time(times: NDArray[Any], predicted: Bools, positive: Bools, groups: Any) -> list[dict[str, Any]]:

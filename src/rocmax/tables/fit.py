@@ -36,12 +36,13 @@ from rocmax.tables.evaluate import (
     measured,
     over_time,
     perfect_notes,
+    rates_of,
     resemblance,
     resemblance_notes,
     row_notes,
     usable_groups,
 )
-from rocmax.tables.model import Facts, TableModel, ValueShares, known_levels
+from rocmax.tables.model import Facts, TableModel, ValueShares, batch_scores, known_levels
 from rocmax.tables.options import (
     HOLDERS,
     Columns,
@@ -70,7 +71,6 @@ from rocmax.tables.tune import (
 from rocmax.thresholds import (
     FPRThresholdClassifier,
     LimitThresholdClassifier,
-    Scored,
     TPRThresholdClassifier,
     check_counts,
     column_texts,
@@ -231,21 +231,23 @@ def check_fit(
     if test_size is not None:
         check_range("test_size", test_size, 0.05, 0.9, "a number from 0.05 to 0.9")
         test_size = float(test_size)
-    if refit and (limits.column is not None or limits.block is not None):
-        other = "per" if limits.column is not None else "block"
-        more = " must not be given with ", Parameter(other), ", as the fit to all rows has one threshold"
-        raise ParameterError(Parameter("refit", True), *more)
-    if refit and time is not None:
-        reason = ": no later rows are left for the threshold, and models of earlier rows do not show where it is"
-        raise ParameterError(Parameter("refit", True), " must not be given with ", Parameter("time"), reason)
-    if refit and limits.confidence is not None:
-        raise ParameterError(
-            Parameter("refit", True),
-            " must not be given with ",
-            Parameter("confidence"),
+    for name, value, reason in (
+        ("per", limits.column, ", as the fit to all rows has one threshold"),
+        ("block", limits.block, ", as the fit to all rows has one threshold"),
+        (
+            "time",
+            time,
+            ": no later rows are left for the threshold, and models of earlier rows do not show where it is",
+        ),
+        (
+            "confidence",
+            limits.confidence,
             ": the guarantee is for a model that has not seen the rows of its threshold, and there are none after "
             "a fit to all of them; the threshold from cross-fitted scores has no guarantee",
-        )
+        ),
+    ):
+        if refit and value is not None:
+            raise ParameterError(Parameter("refit", True), " must not be given with ", Parameter(name), reason)
     check_seed(random_state)
     return FitSettings(limits, model, test_size, int(random_state), bool(tune), bool(refit))
 
@@ -271,9 +273,13 @@ class Parts(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """Fitted model, the parts of the rows, the results of tuning and of the choice of a family, and the seconds."""
+    """Fitted model, the parts of the rows, the results of tuning and of the choice of a family, and the seconds.
+
+    ``scores`` are those of the calibration rows, minus the threshold.
+    """
 
     model: Any
+    scores: Array
     parts: Parts
     tuning: dict[str, Any] | None
     seconds: float
@@ -407,7 +413,7 @@ def fit_table(
         return refitted(training, settings, found) if settings.refit else found
 
 
-def fit_training(training: Training, settings: FitSettings, tell: Callable[[str], None]) -> TableModel:
+def fit_training(training: Training, settings: FitSettings, tell: Callable[..., None]) -> TableModel:
     """Fit a model to training data in memory and evaluate it on the held-out rows."""
     check_table(settings.model, training.kinds)
     given, settings = settings.limits, settings.with_share(training)
@@ -418,8 +424,7 @@ def fit_training(training: Training, settings: FitSettings, tell: Callable[[str]
     notes += dropped_notes(training, parts)
     notes += duplicate_notes(training.X, parts.train, parts.test)
     notes += leak_notes(training.X, training.target.is_positive)
-    for note in notes:
-        tell(note)
+    tell(*notes)
     fitted = fit_rows(training, settings, parts)
     if settings.tune and fitted.tuning is None:
         notes.append("not tuned: one class has too few rows or groups for cross-validation")
@@ -435,7 +440,7 @@ def evaluated(
     settings: FitSettings,
     fitted: Fitted,
     notes: list[str],
-    tell: Callable[[str], None],
+    tell: Callable[..., None],
     classes: dict[str, int] | None = None,
 ) -> TableModel:
     """Evaluate a fitted model on the held-out rows; return it with its metadata.
@@ -447,12 +452,13 @@ def evaluated(
     sharing = settings.with_share(training)
     exact, aim = sharing.limits, sharing.aimed(training).limits
 
-    on_test = _scored(model, training, test)
-    on_calibration = on_test if parts.calibration is test else _scored(model, training, parts.calibration)
+    on_calibration = on_test = _scored(training, parts.calibration, fitted.scores)
+    if parts.calibration is not test:
+        on_test = _scored(training, test, batch_scores(model, training.rows(test), training.target.positive))
     scores, is_positive = on_test.scores, on_test.positive
     groups, found = usable_groups(on_test.groups, is_positive)
     by_name, narrow = measured([str(limits.measure)], aim, settings.seed, is_positive, scores, groups)
-    held_out, rates = by_name[str(limits.measure)], rates_at_zero(is_positive, scores)
+    held_out, rates = by_name[str(limits.measure)], rates_of(is_positive, scores > 0)
     found += narrow + corner_notes(is_positive, scores, aim) + chance_notes(held_out, rates, aim, is_positive)
     found += limit_notes(exact, rates, training, model)
     resembling, dated = None, []
@@ -460,9 +466,8 @@ def evaluated(
         resembling = resemblance(aim, on_calibration, on_test, settings.seed)
         dated = [(training.times[parts.calibration], on_calibration), (training.times[test], on_test)]
     found += resemblance_notes(resembling, limits)
-    for note in found + perfect_notes(held_out["value"], training.X, training.target.is_positive):
-        notes.append(note)
-        tell(note)
+    found += perfect_notes(held_out["value"], training.X, training.target.is_positive)
+    tell(*found)
     if classes is None:
         n_positive = int(training.target.is_positive.sum())
         classes = {"positive": n_positive, "negative": int(training.target.labels.size) - n_positive}
@@ -504,7 +509,7 @@ def evaluated(
         calibration=fit_calibration(on_calibration.scores, on_calibration.positive),
         shares=ValueShares(known_levels(model, training.kinds)).add(training.rows()).to_dict(),
     )
-    return TableModel(model, facts, notes=notes, held_out_rows=test)
+    return TableModel(model, facts, notes=notes + found, held_out_rows=test)
 
 
 def refitted(training: Training, settings: FitSettings, found: TableModel) -> TableModel:
@@ -527,31 +532,19 @@ def refitted(training: Training, settings: FitSettings, found: TableModel) -> Ta
         stage("fitting to all rows, in folds", number, len(splits))
         scores[test] = positive_scores(fitted_to(train), _safe_indexing(X, test), pos_label=training.target.positive)
     stage("fitting to all rows")
-    rows, offset = np.arange(positive.size), 0.0
-    model = with_threshold(fitted_to(rows), training, settings, rows)
-    if settings.limits.limited:
-        groups = None if training.groups is None else np.unique(training.groups, return_inverse=True)[1]
-        offset = model.choose_on(Scored(scores, positive, None, groups, rows), training.rows(rows)).threshold_
+    model, margins = with_threshold(fitted_to(np.arange(positive.size)), training, settings, None, scores)
     facts = replace(
         found.facts,
-        offset=offset,
+        offset=getattr(model, "threshold_", 0.0),
         binding=getattr(model, "binding_", None),
         rows=found.facts.rows | {"refit": positive.size},
-        calibration=fit_calibration(scores - offset, positive),
+        calibration=fit_calibration(margins, positive),
     )
     return TableModel(model, facts, notes=found.notes)
 
 
-def _scored(model: Any, training: Training, rows: Index) -> ScoredRows:
-    scores = positive_scores(model, training.rows(rows), pos_label=training.target.positive)
+def _scored(training: Training, rows: Index, scores: Array) -> ScoredRows:
     return ScoredRows(scores, training.target.is_positive[rows], some_rows(training.groups, rows))
-
-
-def rates_at_zero(positive: Bools, scores: Array) -> dict[str, Any]:
-    """Return the rates of the rows with a score above zero; the precision is None if there are none."""
-    above = scores > 0
-    rates: dict[str, Any] = {"tpr": float(above[positive].mean()), "fpr": float(above[~positive].mean())}
-    return {**rates, "precision": float(positive[above].mean()) if above.any() else None, "alerts": float(above.mean())}
 
 
 def _family_notes(training: Training, settings: FitSettings) -> list[str]:
@@ -581,16 +574,23 @@ def fit_rows(training: Training, settings: FitSettings, parts: Parts | None = No
     )
     tuned.fit(_safe_indexing(training.X, train), labels[train], some_rows(training.depends, train))
     family, families = (tuned.model_, tuned.families_) if isinstance(tuned, BestFamily) else (tuned.model, None)
-    model = with_threshold(tuned.pipeline_, training, settings, chosen_on)
-    return Fitted(model, parts, tuned.tuning_, perf_counter() - start, family, families)
+    model, scores = with_threshold(tuned.pipeline_, training, settings, chosen_on)
+    return Fitted(model, scores, parts, tuned.tuning_, perf_counter() - start, family, families)
 
 
-def with_threshold(pipeline: Any, training: Training, settings: FitSettings, rows: Index) -> Any:
-    """Return a fitted pipeline with a threshold from held-out rows, if there is a limit on one of the rates."""
-    limits = settings.limits
+def with_threshold(
+    pipeline: Any, training: Training, settings: FitSettings, rows: Index | None, scores: Array | None = None
+) -> tuple[Any, Array]:
+    """Return a fitted pipeline with a threshold from held-out rows, if there is a limit on one of the rates.
+
+    Return also the scores of these rows, minus the threshold. ``rows`` None are all rows; ``scores`` are those of the
+    pipeline, unless they are given.
+    """
+    limits, X = settings.limits, training.rows(rows)
     options: dict[str, Any] = {"cv": "prefit", "pos_label": training.target.positive}
+    scores = batch_scores(pipeline, X, training.target.positive) if scores is None else scores
     if not limits.limited:
-        return pipeline
+        return pipeline, scores
     if limits.extended:
         model: Any = LimitThresholdClassifier(pipeline, limits, **options)
     elif limits.min_tpr > 0:
@@ -601,8 +601,10 @@ def with_threshold(pipeline: Any, training: Training, settings: FitSettings, row
         model = FPRThresholdClassifier(
             pipeline, limits.window[1], confidence=limits.confidence, rate=limits.rate, **options
         )
-    groups = some_rows(training.groups, rows)
-    return model.fit(training.rows(rows), training.target.labels[rows], groups=groups)
+    labels, groups = training.target.labels, training.groups
+    if rows is not None:
+        labels, groups = labels[rows], some_rows(groups, rows)
+    return model, model.choose_on(scores, X, labels, groups).margins(scores, X)
 
 
 def check_enough(positive: Bools, settings: FitSettings, groups: Any = None, values: Any = None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -141,34 +142,31 @@ class ValueShares:
 
     levels: dict[str, set[str]]
     rows: int = 0
-    missing: dict[str, int] = field(default_factory=dict)
-    unknown: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, Counter[str]] = field(default_factory=lambda: {kind: Counter() for kind in TITLES})
 
     def add(self, X: Any) -> ValueShares:
         """Count the values of some rows."""
         self.rows += X.shape[0]
         if not hasattr(X, "columns"):
             return self
-        for name, count in zip(X.columns, X.isna().to_numpy().sum(axis=0).tolist(), strict=True):
-            self.missing[name] = self.missing.get(name, 0) + count
+        self.counts["missing"].update(X.isna().sum().to_dict())
         for name, levels in self.levels.items():
-            known = X[name].dropna()
-            self.unknown[name] = self.unknown.get(name, 0) + int(np.count_nonzero(~known.isin(levels)))
+            self.counts["unknown"][name] += int(np.count_nonzero(~X[name].dropna().isin(levels)))
         return self
 
     def to_dict(self) -> dict[str, Any]:
         """Return the shares of the rows, as plain values; columns without such values are left out."""
-        found = {
-            kind: {name: count / self.rows for name, count in getattr(self, kind).items() if count}
-            for kind in ("missing", "unknown")
+        shares = {
+            kind: {name: count / self.rows for name, count in counts.items() if count}
+            for kind, counts in self.counts.items()
         }
-        return {"rows": self.rows, **found}
+        return {"rows": self.rows, **shares}
 
     def moved(self, training: dict[str, Any]) -> list[tuple[str, str, float, float]]:
         """Return the kind of value, the column, and its share in training and here, where the shares differ."""
         found = []
         for kind in TITLES:
-            for name, count in getattr(self, kind).items():
+            for name, count in self.counts[kind].items():
                 then, now = training[kind].get(name, 0.0), count / self.rows
                 if _moved(now, self.rows, then, training["rows"]):
                     found.append((kind, name, then, now))
@@ -571,6 +569,12 @@ def write_predictions(
     with nullcontext(out) if path is None else output_file(path) as file:
         _write(chain([first], batches), file, ending, progress or (lambda count: None))
     return scoring.summary()
+
+
+def batch_scores(model: Any, X: Any, positive: str) -> Array:
+    """Return the scores of rows, in bounded memory."""
+    starts = range(0, X.shape[0], BATCH_SIZE)
+    return np.concatenate([positive_scores(model, X[i : i + BATCH_SIZE], pos_label=positive) for i in starts])
 
 
 def escaped(label: str) -> str:

@@ -118,14 +118,13 @@ def fit_on_cluster(
             running.on_plan(training.schema.columns)
         notes = [*training.notes, *([_NOT_TUNED] if settings.tune and family == "linear" else [])]
         notes += row_notes(training.target.is_positive[test], settings.limits)
-        for note in notes:
-            running.tell(note)
+        running.tell(*notes)
         check_enough(training.target.is_positive[test], settings)
         start = perf_counter()
         stage("fitting on the cluster")
         pipeline = _fit(client, read, settings, target, family)
-    model = with_threshold(pipeline, training, settings, test)
-    fitted = Fitted(model, Parts(np.arange(test[0]), test, test), None, perf_counter() - start, family, None)
+    model, scores = with_threshold(pipeline, training, settings, test)
+    fitted = Fitted(model, scores, Parts(np.arange(test[0]), test, test), None, perf_counter() - start, family, None)
     return evaluated(training, settings, fitted, notes, running.tell, read.classes)
 
 
@@ -165,11 +164,8 @@ def _check(settings: FitSettings, columns: Columns) -> str:
     if settings.model not in ("auto", "linear", "boosted"):
         wanted = Parameter("model"), " must be auto, linear or boosted with ", Parameter("dask")
         raise ParameterError(*wanted, f"; got {settings.model}")
-    for name in ("group", "time"):
-        if getattr(columns, name) is not None:
-            raise ParameterError(Parameter(name), " is not possible with ", Parameter("dask"))
-    for name in ("min_precision", "capacity", "per", "block"):
-        if getattr(settings.limits, name):
+    for name in ("group", "time", "min_precision", "capacity", "per", "block"):
+        if getattr(columns if name in ("group", "time") else settings.limits, name):
             raise ParameterError(Parameter(name), " is not possible with ", Parameter("dask"))
     return columns.target
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from rocmax._support import Bools, Listener, Message, Parameter, ParameterError
+from rocmax._support import Bools, Listener, Parameter, ParameterError
 from rocmax._validation import check_choice, check_range
 from rocmax.data import Reading
 from rocmax.forward import check_gap
@@ -116,10 +116,11 @@ class Running:
     on_plan: Callable[[list[Any]], None] | None = None
     progress: Listener | None = None
 
-    def tell(self, note: str) -> None:
-        """Pass on a note."""
+    def tell(self, *notes: str) -> None:
+        """Pass on notes."""
         if self.notify is not None:
-            self.notify(note)
+            for note in notes:
+                self.notify(note)
 
 
 @dataclass(frozen=True)
@@ -252,8 +253,8 @@ def check_declared(columns: Columns) -> Columns:
         for name in names:
             # A group or a time may also be carried to the output or dropped, and a time may give the month.
             if owner.get(name, key) != key and key not in SHARED.get(owner[name], ()):
-                both = Message(Parameter(owner[name]), " and ", Parameter(key))
-                raise ParameterError(*both.parts, f" must be different columns; got {name!r} for both")
+                both = Parameter(owner[name]), " and ", Parameter(key)
+                raise ParameterError(*both, f" must be different columns; got {name!r} for both")
             owner.setdefault(name, key)
     return replace(columns, **found)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from time import perf_counter
 from typing import Any
 
@@ -54,12 +54,17 @@ class TuningRules:
     # Maximum number of training rows per class in a fold, and minimum number of negatives in the FPR range.
     max_rows: int = 20_000
     max_in_window: int = 300
+    # Maximum number of training rows in a search of boosted trees; the model is fitted to all rows.
+    max_searched: int = 200_000
     # The same for the first rows on which families are compared. Each part has four times as many as the one before, so
-    # that all parts before the last take at most a third of its time; the third part is the last that is not all rows.
+    # that all parts before the last take at most a third of its time. From the third part on, two families are left.
     max_compared: int = 4_000
     max_compared_in_window: int = 40
     rows_ratio: int = 4
-    most_parts: int = 3
+    parts_of_all: int = 2
+    # Tables with more rows are prepared in blocks of so many, by a preprocessing that is fitted to so many: medians,
+    # knots and standard deviations have errors of 0.3 %.
+    block: int = 100_000
     # Difference in standard errors from which a part of the rows decides between two families: about 95 %.
     clear: float = 2.0
     # Number of values up to which one-hot columns become a dense matrix, which solvers go through faster.
@@ -189,38 +194,49 @@ def compare_families(
 
     The comparison is a race over growing ``parts`` of the rows; None compares all rows at once. A part leaves out the
     families that :func:`still_in` decides against, and the next part compares the others, until one is left or there
-    are no more parts. The best mean on the last part is chosen: to prefer a simpler family within a standard error of
-    it costs more on new rows than it saves (benchmarks/results/family_choice.md).
+    are no more parts. After `TuningRules.parts_of_all` parts, the most flexible family and the best of the others go
+    on. The best mean on the last part is chosen: to prefer a simpler family within a standard error of it costs more on
+    new rows than it saves (benchmarks/results/family_choice.md).
 
     Return the chosen "family", a "table" as in :func:`family_table`, with the "rows" of the last part on which each
     family was compared and "seconds" on all parts, and "rows", "folds" and "rows in a fold" of the last part.
     """
     parts = [np.arange(y.size)] if parts is None else parts
-    names, seconds = list(candidates), dict.fromkeys(candidates, 0.0)
+    names, seconds, last = list(candidates), dict.fromkeys(candidates, 0.0), dict.fromkeys(candidates, 0.0)
     results: dict[str, dict[str, Any]] = {}
     before: dict[str, Array] = {}
-    for rows in parts:
+    for number, rows in enumerate(parts, 1):
         X_part, y_part, groups_part = (some_rows(values, rows) for values in (X, y, groups))
         size = f" on {rows.size:,} rows" if len(parts) > 1 else ""
         scores = {}
         for position, name in enumerate(names, 1):
             start = perf_counter()
-            with part(f"family {position} of {len(names)}{size}"):
+            known = [last[each] for each in names[position - 1 :]]
+            left = _time_left(sum(known) * rows.size / parts[number - 2].size) if all(known) else ""
+            with part(f"family {position} of {len(names)}{size}{left}"):
                 stage(f"preparing {name}")
                 model = candidates[name].fit(X_part, y_part, groups_part)
                 scores[name] = np.asarray(model.held_out_scores(X_part, y_part, groups_part))
-            seconds[name] += perf_counter() - start
+            last[name] = perf_counter() - start
+            seconds[name] += last[name]
         results |= {row["family"]: row | {"rows": int(rows.size)} for row in family_table(scores, seconds)}
         size_of_folds = {key: candidates[names[0]].tuning_[key] for key in ("folds", "rows in a fold")}
         names = still_in(scores, before)
         if len(names) == 1:
             break
+        if number >= RULES.parts_of_all:
+            names = [max(names[:-1], key=lambda name: scores[name].mean()), names[-1]]
         before = scores
     best = names[0] if len(names) == 1 else max(scores, key=lambda name: scores[name].mean())
     for name, row in results.items():
         row["chosen"] = name == best
     table = [results[name] for name in candidates]
     return {"family": best, "table": table, "rows": int(rows.size), **size_of_folds}
+
+
+def _time_left(seconds: float) -> str:
+    """Return how long some rows take, estimated from fewer rows, as text."""
+    return f", about {round(seconds) // 60}:{round(seconds) % 60:02} left"
 
 
 def still_in(scores: Mapping[str, Array], before: Mapping[str, Array]) -> list[str]:
@@ -324,7 +340,8 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
         self.tuning_: dict[str, Any] | None = None
         self._fold_scores: list[float] | None = None
         if not splits:
-            self.pipeline_ = pipeline.fit(X, y)
+            classifier.fit(prepared(table, X, classifier), y)
+            self.pipeline_ = pipeline
         elif grid is None:
             stage(f"tuning {self.model} in {len(splits)} folds")
             with part(f"tuning {self.model}"):
@@ -396,8 +413,12 @@ class BestFamily(TunedPipeline):
             candidates = {name: self._named(name) for name in families_for(self.kinds)[0]}
             self.families_ = compare_families(candidates, X, y, groups, parts)
             chosen = candidates[self.families_["family"]]
-        if self.families_ is None or self.families_["rows"] < y.size:
+        if self.families_ is None:
             chosen.fit(X, y, groups)
+        elif self.families_["rows"] < y.size:
+            (row,) = (each for each in self.families_["table"] if each["chosen"])
+            with part(f"{chosen.model} on all rows{_time_left(row['seconds'] * y.size / row['rows'])}"):
+                chosen.fit(X, y, groups)
         self.model_, self.pipeline_, self.tuning_ = chosen.model, chosen.pipeline_, chosen.tuning_
         self.classes_ = chosen.classes_
         return self
@@ -447,27 +468,29 @@ def tuning_splits(positive: Bools, groups: Groups, limits: Limits, seed: int) ->
 
 
 def boosted_splits(positive: Bools, groups: Groups, seed: int) -> list[Split]:
-    """Return the folds in which boosted trees are tuned, those of :class:`rocmax.BoostedClassifier` by default."""
+    """Return the folds in which boosted trees are tuned: those of the classifier, with a bounded number of rows."""
     if most_folds(positive, groups) < 2:
         return []
-    return _with_both_classes(search_folds(positive, seed, groups), positive)
+    rng, most = np.random.default_rng(seed), RULES.max_searched
+    splits = [
+        (train if train.size <= most else np.sort(rng.choice(train, most, replace=False)), test)
+        for train, test in search_folds(positive, seed, groups)
+    ]
+    return _with_both_classes(splits, positive)
 
 
 def compared_parts(positive: Bools, limits: Limits, seed: int) -> list[Index]:
-    """Return the growing parts of the rows on which families are compared; the last one is usually all rows.
+    """Return the growing parts of the rows on which families are compared; the last one is all rows.
 
-    A part with more than half of the rows is replaced by all rows. After `TuningRules.most_parts` smaller parts, the
-    time of the comparison is bounded, and all rows are not compared.
+    A part with more than half of the rows is replaced by all rows.
     """
     most = _most_rows(RULES.max_compared, RULES.max_compared_in_window, limits)
-    rng = np.random.default_rng(seed)
+    rng, every = np.random.default_rng(seed), np.arange(positive.size)
     found: list[Index] = []
-    for i in range(RULES.most_parts):
-        rows = _at_most(most * RULES.rows_ratio**i, np.arange(positive.size), positive, rng)
-        if 2 * rows.size > positive.size:
-            return [*found, np.arange(positive.size)]
+    while 2 * (rows := _at_most(most, every, positive, rng)).size <= positive.size:
         found.append(rows)
-    return found
+        most *= RULES.rows_ratio
+    return [*found, every]
 
 
 def _most_rows(most: int, in_window: int, limits: Limits) -> int:
@@ -501,7 +524,7 @@ def fit_tuned(
     result of the search, and the score of the chosen parameters in each fold.
     """
     table, classifier = clone(pipeline.named_steps["table"]), clone(pipeline.named_steps["model"])
-    rows = dense_if_small(table.fit_transform(X))
+    rows = prepared(table, X, classifier)
     with while_searching or nullcontext():
         search = GridSearchCV(classifier, grid, scoring=scoring, cv=splits, refit=False, error_score="raise").fit(
             rows, labels
@@ -512,10 +535,27 @@ def fit_tuned(
     return Pipeline([("table", table), ("model", classifier)]), found, by_fold
 
 
-def dense_if_small(rows: Any) -> Any:
-    """Return one-hot columns as a dense matrix if it is small: solvers then take a fraction of the time."""
-    small = scipy.sparse.issparse(rows) and rows.shape[0] * rows.shape[1] <= RULES.most_dense_values
-    return rows.toarray() if small else rows
+def prepared(table: Any, X: Any, classifier: Any) -> Any:
+    """Fit the preprocessing, and return the rows for a classifier.
+
+    Small one-hot columns become a dense matrix: solvers then take a fraction of the time. Many rows are prepared in
+    blocks; those of a linear model are of single precision.
+    """
+    n_rows, size = X.shape[0], RULES.block
+    if n_rows <= size or scipy.sparse.issparse(X):
+        rows = table.fit_transform(X)
+        small = scipy.sparse.issparse(rows) and rows.shape[0] * rows.shape[1] <= RULES.most_dense_values
+        return rows.toarray() if small else rows
+    table.fit(X.iloc[np.linspace(0, n_rows - 1, size, dtype=np.intp)])
+    dtype = np.float64 if isinstance(classifier, BoostedClassifier) else np.float32
+    blocks = (table.transform(X.iloc[i : i + size]).astype(dtype, copy=False) for i in range(0, n_rows, size))
+    first = next(blocks)
+    if scipy.sparse.issparse(first):
+        return scipy.sparse.vstack([first, *blocks], format="csr")
+    rows = np.empty((n_rows, first.shape[1]), dtype)
+    for i, block in enumerate(chain([first], blocks)):
+        rows[i * size : (i + 1) * size] = block
+    return rows
 
 
 def fit_self_tuned(
@@ -526,7 +566,7 @@ def fit_self_tuned(
     Return it, the result of the tuning, and the score of the chosen parameters in each fold, if it is known.
     """
     classifier = pipeline.named_steps["model"]
-    classifier.fit(dense_if_small(pipeline.named_steps["table"].fit_transform(X)), labels)
+    classifier.fit(prepared(pipeline.named_steps["table"], X, classifier), labels)
     classifier.set_params(cv=None)  # do not save the folds, which are large, with the model
     if isinstance(classifier, BoostedClassifier):
         results = classifier.cv_results_
@@ -568,7 +608,7 @@ def fitted_again(pipeline: Pipeline, X: Any, labels: NDArray[Any], splits: list[
     classifier = with_choices(fitted)
     if averaged:
         classifier = clone(fitted).set_params(Cs=(fitted.C_ or min(fitted.Cs),), cv=splits)
-    classifier.fit(dense_if_small(table.fit_transform(X)), labels)
+    classifier.fit(prepared(table, X, classifier), labels)
     if averaged:
         classifier.set_params(cv=None)  # as in `fit_self_tuned`
     return Pipeline([("table", table), ("model", classifier)])
