@@ -38,6 +38,7 @@ from rocmax.boosted.objective import DEFAULT_LOSS
 from rocmax.boosted.search import AUTO, selection_score, window_loss
 from rocmax.boosted.search import RULES as SEARCH
 from rocmax.boosted.trees import read_xgboost
+from rocmax.dask.cluster import RULES as CLUSTER
 from rocmax.dask.cluster import (
     Cluster,
     LabelSet,
@@ -47,6 +48,7 @@ from rocmax.dask.cluster import (
     check_some_rows,
     checked_labels,
     checked_weight,
+    too_many,
 )
 from rocmax.dask.estimators import DaskClassifier, check_columns, current_client
 from rocmax.dask.metrics import histogram, joined
@@ -73,8 +75,7 @@ class ClusterTreeRules:
     # Rounds after which the trees come to the driver. After the loss of a worker the fit goes on from there; each time,
     # XGBoost makes the bins of the features again, which takes as long as a few rounds.
     rounds: int = 50
-    # Losses of workers within these rounds, and seconds after an error until a lost worker is known to be lost.
-    attempts: int = 5
+    # Seconds after an error until a lost worker is known to be lost.
     notice: float = 10.0
     # Largest absolute value of a feature: XGBoost computes in single precision.
     largest: float = 1e37
@@ -384,15 +385,20 @@ class Grower:
         """Add the next rounds to a stage."""
         done = self.rounds_of(stage)
         step = min(RULES.rounds, stage.n_rounds - done)
-        for _ in range(RULES.attempts):
+        for _ in range(CLUSTER.attempts):
             self._cluster.loaded(self._parts)
             workers = self._cluster.workers()
             try:
                 found = _watched(lambda: self._train(stage, step, all_rows), self._cluster)
             except Exception as error:
-                if isinstance(error, DataError) or not self._lost(workers):
+                if isinstance(error, DataError):
                     raise
-                continue
+                if self._lost(workers):
+                    continue
+                raise RuntimeError(
+                    f"XGBoost must grow trees on all workers; got {type(error).__name__}: {error}. Where a worker is "
+                    "too slow for the others, raise timeout; with checkpoint, the next fit continues"
+                ) from error
             booster = found["booster"]
             stage.model = bytes(booster.save_raw("ubj"))
             factor = booster.attr("factor")
@@ -401,9 +407,7 @@ class Grower:
                 scores = enumerate(found["history"]["held_out"]["score"], done + 1)
                 stage.scores += [(n, v) for n, v in scores if n % SEARCH.step == 0 or n == stage.n_rounds]
             return
-        raise RuntimeError(
-            f"workers must stay for {RULES.rounds} rounds of a fit; got {RULES.attempts} losses of workers during them"
-        )
+        raise too_many()
 
     def rounds_of(self, stage: Stage) -> int:
         """Return the number of rounds of a stage."""

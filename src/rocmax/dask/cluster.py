@@ -499,7 +499,7 @@ class DaskShards:
                 answers |= answer.found
             lost = [name for name in waiting if name not in answers]
             self._form([number for name in lost for number in self._shards.pop(name).numbers])
-        raise _too_many()
+        raise too_many()
 
     def close(self) -> None:
         """Release the partitions, and with them the shards."""
@@ -535,7 +535,7 @@ class DaskShards:
                 if _checked(worker, given) is not None:
                     found.append((worker, groups[worker], given))
                     waiting.difference_update(groups[worker])
-        raise _too_many()
+        raise too_many()
 
 
 def _checked(worker: str, found: Any) -> Any:
@@ -545,7 +545,8 @@ def _checked(worker: str, found: Any) -> Any:
     return found
 
 
-def _too_many() -> RuntimeError:
+def too_many() -> RuntimeError:
+    """Return the error for too many losses of workers during one request."""
     return RuntimeError(
         f"workers must stay for the time of a request; got {RULES.attempts} losses of workers or partitions during "
         "one. Partitions are lost without their worker if its memory is not sufficient"
