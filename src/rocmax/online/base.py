@@ -22,8 +22,8 @@ from rocmax._validation import (
     direction,
     random_source,
 )
-from rocmax.base import Decision, MeasureParameterMixin
-from rocmax.linear.base import LinearDecision, LinearScoreClassifier
+from rocmax.base import Decision
+from rocmax.linear.base import LinearDecision
 from rocmax.measures import Measure, ROCAUCMeasure
 from rocmax.online.sampling import reservoir, stack
 from rocmax.operators import as_operator
@@ -102,12 +102,12 @@ class StreamMixin:
         """Update the state and the model with new rows."""
 
 
-class MeasuredStreamClassifier(StreamMixin, MeasureParameterMixin, LinearScoreClassifier):
-    """Base class of the classifiers that learn batches for a measure."""
+class BatchStreamMixin(StreamMixin):
+    """``fit`` and ``partial_fit`` of the classifiers that learn batches; must precede the base class with ``fit``."""
 
     warm_start = False
 
-    def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override]
+    def fit(self, X: Any, y: Any) -> Self:
         """Fit the model to all rows, in random order; rows of earlier calls are discarded.
 
         Parameters
@@ -120,7 +120,7 @@ class MeasuredStreamClassifier(StreamMixin, MeasureParameterMixin, LinearScoreCl
         -------
         self
         """
-        super().fit(X, y)
+        super().fit(X, y)  # type: ignore[misc]  # of LinearScoreClassifier
         self._fix_parameters()
         return self
 

@@ -20,10 +20,12 @@ from numpy.typing import NDArray
 
 from rocmax._support import Array, Bools
 from rocmax._validation import Block, TrainingSet, check_number, random_source
+from rocmax.base import MeasureParameterMixin
+from rocmax.linear.base import LinearScoreClassifier
 from rocmax.losses import BoundLoss, Loss
 from rocmax.losses.contingency import Growth, grow_cuts
 from rocmax.measures import Measure
-from rocmax.online.base import MeasuredStreamClassifier
+from rocmax.online.base import BatchStreamMixin
 from rocmax.online.sampling import stack
 from rocmax.operators import CountingOperator, Operator, as_operator
 from rocmax.penalties import SquaredL2
@@ -312,7 +314,7 @@ def _loss_before(loss: Loss, rows: GrowingRows) -> float:
     return loss.sum_scale(m, n) * bound.value_and_gradient(rows.scores[: rows.n_old])[0]
 
 
-class FollowTheLeaderClassifier(MeasuredStreamClassifier):
+class FollowTheLeaderClassifier(BatchStreamMixin, MeasureParameterMixin, LinearScoreClassifier):  # type: ignore[misc]  # no weights
     r"""Linear classifier that is optimal for all rows so far after each batch (follow the regularized leader, FTRL).
 
     .. math:: w_{t+1} = \arg\min_{|w| \le \mathrm{radius}} \; \ell_t(w) + \tfrac{\eta}{2} |w|^2

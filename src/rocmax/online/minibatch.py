@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from rocmax._support import Array, Bools
 from rocmax._validation import Block, TrainingSet, check_choice, check_number, random_source
+from rocmax.base import MeasureParameterMixin
+from rocmax.linear.base import LinearScoreClassifier
 from rocmax.measures import Measure
 from rocmax.online.base import RULES as STREAM
-from rocmax.online.base import MeasuredStreamClassifier
+from rocmax.online.base import BatchStreamMixin
 from rocmax.online.sampling import Buffer, Reservoir, stack
 from rocmax.solvers import Callback, Progress, Result
 from rocmax.solvers.stochastic import MiniBatchSteps
@@ -90,7 +92,7 @@ def with_sample(sample: Any, negatives: Any, measure: Measure, ratio: float) -> 
     return stack([sample, negatives]), labels, weight
 
 
-class MiniBatchClassifier(MeasuredStreamClassifier):
+class MiniBatchClassifier(BatchStreamMixin, MeasureParameterMixin, LinearScoreClassifier):  # type: ignore[misc]  # no weights
     r"""Linear classifier trained by stochastic subgradient descent on mini-batches.
 
     For each batch of ``batch_size`` rows, one step is taken along a subgradient of the loss on the batch,

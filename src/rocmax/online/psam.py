@@ -13,7 +13,59 @@ from rocmax.online.base import RULES, RowBlock, RowSteps, StochasticClassifier, 
 from rocmax.online.sampling import pairs_with_new_rows, uniform_pairs
 
 
-class PSAMClassifier(StochasticClassifier):
+class PairParameters:
+    """Common parameters of PSAM and ASAM; must precede ``StochasticClassifier`` in the list of bases."""
+
+    _proximal: bool
+
+    def __init__(
+        self,
+        alpha: float = 1e-4,
+        *,
+        t0: float | str = "auto",
+        rskip: int = 16,
+        askip: int = 16,
+        average: bool | int = True,
+        max_iter: int = 15,
+        tol: float | None = None,
+        buffer_size: int = 100,
+        pos_label: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        self.t0 = t0
+        self.rskip = rskip
+        self.askip = askip
+        self.average = average
+        self.max_iter = max_iter
+        self.tol = tol
+        self.buffer_size = buffer_size
+        self.pos_label = pos_label
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()  # type: ignore[misc]  # of StochasticClassifier
+        check_number("alpha", self.alpha, above=0.0)
+        check_number("rskip", self.rskip, above=0, integer=True)
+        check_number("askip", self.askip, above=0, integer=True)
+        number = isinstance(self.t0, int | float | np.integer | np.floating) and 0 <= self.t0 < np.inf
+        if self.t0 != "auto" and not number:
+            raise ValueError(f"t0 must be 'auto' or a number >= 0; got {self.t0!r}")
+        if not isinstance(self.average, bool | np.bool_):
+            check_number("average", self.average, above=0, integer=True)
+
+    def _make_method(self, n_features: int) -> PairSteps:
+        t0 = None if isinstance(self.t0, str) else float(self.t0)
+        start: float = self.average
+        if isinstance(start, bool | np.bool_):
+            start = 0.0 if start else np.inf
+        return PairSteps(n_features, self._proximal, self.alpha, t0, self.rskip, self.askip, float(start))
+
+    def _remember(self, stream: RowBlock) -> None:
+        stream.remember()
+
+
+class PSAMClassifier(PairParameters, StochasticClassifier):
     r"""Proximal stochastic AUC maximization.
 
     Minimizes the mean of :math:`(1 - w \cdot (x_i - x_j))_+` over all pairs of a positive and a negative plus
@@ -89,52 +141,6 @@ class PSAMClassifier(StochasticClassifier):
     """
 
     _proximal = True
-
-    def __init__(
-        self,
-        alpha: float = 1e-4,
-        *,
-        t0: float | str = "auto",
-        rskip: int = 16,
-        askip: int = 16,
-        average: bool | int = True,
-        max_iter: int = 15,
-        tol: float | None = None,
-        buffer_size: int = 100,
-        pos_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.alpha = alpha
-        self.t0 = t0
-        self.rskip = rskip
-        self.askip = askip
-        self.average = average
-        self.max_iter = max_iter
-        self.tol = tol
-        self.buffer_size = buffer_size
-        self.pos_label = pos_label
-        self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number("alpha", self.alpha, above=0.0)
-        check_number("rskip", self.rskip, above=0, integer=True)
-        check_number("askip", self.askip, above=0, integer=True)
-        number = isinstance(self.t0, int | float | np.integer | np.floating) and 0 <= self.t0 < np.inf
-        if self.t0 != "auto" and not number:
-            raise ValueError(f"t0 must be 'auto' or a number >= 0; got {self.t0!r}")
-        if not isinstance(self.average, bool | np.bool_):
-            check_number("average", self.average, above=0, integer=True)
-
-    def _make_method(self, n_features: int) -> PairSteps:
-        t0 = None if isinstance(self.t0, str) else float(self.t0)
-        start: float = self.average
-        if isinstance(start, bool | np.bool_):
-            start = 0.0 if start else np.inf
-        return PairSteps(n_features, self._proximal, self.alpha, t0, self.rskip, self.askip, float(start))
-
-    def _remember(self, stream: RowBlock) -> None:
-        stream.remember()
 
 
 @dataclass

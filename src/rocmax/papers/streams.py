@@ -11,10 +11,10 @@ from scipy.special import ndtri
 from rocmax._support import Array, RowNumbers
 from rocmax._validation import check_choice, check_number
 from rocmax.online.base import RULES, RowBlock, RowSteps, StochasticClassifier, mean_squared_length
-from rocmax.online.psam import PSAMClassifier
+from rocmax.online.psam import PairParameters
 
 
-class ASAMClassifier(PSAMClassifier):
+class ASAMClassifier(PairParameters, StochasticClassifier):
     r"""Accelerated stochastic AUC maximization: gradient steps of a smooth hinge loss on pairs.
 
     The method is that of :class:`~rocmax.PSAMClassifier`, but with gradient steps of a hinge loss that is quadratic
