@@ -45,7 +45,7 @@ NEAR = {
     "metrics": ["metrics"],
     "measures.py": ["measures", "test_*threshold*.py"],
     "penalties.py": ["penalties", "solvers/test_solvers_constraints.py"],
-    "thresholds.py": ["test_*threshold*.py", "test_tpr_floor.py"],
+    "thresholds.py": ["test_*threshold*.py", "test_tpr_floor.py", "test_limits.py"],
     "kernel": ["kernel"],
     "solvers": ["solvers"],
     "online": ["online"],

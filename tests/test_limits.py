@@ -81,6 +81,14 @@ def test_the_threshold_is_the_best_of_all_that_keep_the_limits(rows, limits):
     np.testing.assert_array_equal(model.predict(X) == 1, best)
 
 
+@pytest.mark.parametrize("n_above", range(1, 11))
+def test_the_nearest_limit_is_not_rounded_beyond_a_rate_of_three_digits(n_above):
+    scores, positive = np.append(np.arange(10.0), 9.5 - n_above), np.arange(11) == 10
+    with pytest.raises(ParameterError) as refused:
+        fitted(scores, positive, Limits(min_tpr=0.9, max_fpr=0.05))
+    assert f"the nearest: max_fpr={n_above / 10} instead" in str(refused.value)
+
+
 def outcome(model, X, y, weight):
     """The message of an error, or None."""
     try:

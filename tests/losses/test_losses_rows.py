@@ -26,7 +26,7 @@ from rocmax.losses import (
     PartialAUCTight,
     WindowPairs,
 )
-from rocmax.losses.ranks import cut, prefix, systematic
+from rocmax.losses.ranks import bandwidth, cut, prefix, systematic
 
 # Rows and weights
 
@@ -262,3 +262,10 @@ def test_systematic_sampling_takes_equal_steps(weighted, count):
     line = prefix(rng.random(50) * (rng.random(50) < 0.7) if weighted else np.ones(50))
     at = (np.arange(count) + 0.5) * (line[-1] / count)
     np.testing.assert_array_equal(systematic(line, count), np.searchsorted(line, at, side="right") - 1)
+
+
+def test_bands_have_the_unit_of_the_scores():
+    rng = np.random.default_rng(0)
+    pos, neg = rng.normal(size=30), rng.normal(size=50)
+    for scale in (1e-3, 7.0):
+        assert bandwidth(scale * pos, scale * neg) == pytest.approx(scale * bandwidth(pos, neg))

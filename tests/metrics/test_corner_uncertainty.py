@@ -9,7 +9,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
-from scipy.stats import norm
+from scipy.optimize import brentq
+from scipy.stats import norm, t
 
 from helpers.simulated_scores import SHIFT, delong_error, draw, true_rate
 from rocmax import metrics
@@ -154,3 +155,22 @@ def test_coverage_and_size(limits):
     # Three standard errors of 2,000 samples are 0.015. With 40 positives above the floor, coverage is 0.94.
     assert 0.93 <= np.mean(covered) <= 0.965
     assert 0.035 <= np.mean(rejected) <= 0.065
+
+
+@pytest.mark.filterwarnings("ignore:the window contains", "ignore:DeLong's interval")
+@pytest.mark.parametrize(("m", "min_tpr", "n", "max_fpr"), [(10, 0.95, 50, 1.0), (40, 0.9, 12, 0.05), (40, 0.5, 90, 0.5)])
+def test_the_interval_of_a_perfect_corner_is_that_of_the_auc_of_its_rows(m, min_tpr, n, max_fpr):
+    """All areas whose distance to 1 is within Student's quantile for ten degrees of freedom, in standard errors."""
+    y, scores = np.repeat([0, 1], [n, m]), np.repeat([0.0, 1.0], [n, m])
+    low, high = metrics.delong_interval(y, scores, min_tpr=min_tpr, max_fpr=max_fpr)
+    inside = max(1.0, m * (1 - min_tpr)), max(1.0, n * max_fpr)
+
+    def variance(theta):
+        """Of Hanley and McNeil, the larger one of the two classes exchanged."""
+        first, second = theta / (2 - theta) - theta**2, 2 * theta**2 / (1 + theta) - theta**2
+        each = [(a - 1) * first + (b - 1) * second for a, b in (inside, inside[::-1])]
+        return (theta * (1 - theta) + max(each)) / (inside[0] * inside[1])
+
+    quantile = t.ppf(0.975, 10)
+    assert low == pytest.approx(brentq(lambda theta: 1 - theta - quantile * np.sqrt(variance(theta)), 0, 1 - 1e-6))
+    assert high == 1.0

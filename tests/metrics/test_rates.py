@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import binomtest, fisher_exact
 
 from rocmax.metrics import exchangeability_test
-from rocmax.metrics.rates import periods_of, rates_by_period
+from rocmax.metrics.rates import periods_of, rates_by_period, wilson
 
 
 def by_enumeration(earlier, later, n_high):
@@ -27,6 +27,12 @@ def test_the_p_value_counts_all_ways_to_choose_the_later_rows(seed):
     rng = np.random.default_rng(seed)
     earlier, later = rng.normal(size=7), rng.normal(size=5) + seed / 2
     assert_allclose(exchangeability_test(earlier, later, 0.25), by_enumeration(earlier, later, 3), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("hits", "n"), [(0, 7), (3, 10), (199, 200)])
+def test_the_interval_of_wilson_is_that_of_scipy(hits, n):
+    expected = binomtest(hits, n).proportion_ci(0.95, method="wilson")
+    assert_allclose(wilson(hits, n), (expected.low, expected.high), rtol=1e-12, atol=1e-15)
 
 
 def test_it_is_the_exact_test_of_the_fourfold_table():

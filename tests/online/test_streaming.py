@@ -141,6 +141,7 @@ def test_reservoir_steps_one_by_one(form, sequential, C):
     stream = make_stream(X, positive, form)
     rng = np.random.default_rng(4)
     rows, draws = rng.integers(0, len(X), 80), rng.random(80)
+    rows[:2] = np.flatnonzero(positive)[-2:]  # rows of one class, when there is none of the other
     method = ReservoirSteps(X.shape[1], C, sequential)
     trace, buffers = reservoir_rule(X, positive, rows, draws, C, 4, sequential)
     for k, w in enumerate(trace):
