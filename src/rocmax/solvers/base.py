@@ -240,16 +240,14 @@ def find_zero(
 # Newton steps from sampled pairs of rows.
 
 
-# Above this number of features, the Newton system is solved by conjugate gradients instead of Cholesky.
-_MAX_DENSE = 300
-
-
-def newton_direction(operator: Operator, pairs: Pairs, C: float, gradient: Array, is_sample: bool) -> Array:
-    """Solve ``(I + C H) p = -gradient``, with ``H`` given by weighted pairs of rows."""
+def newton_direction(
+    operator: Operator, pairs: Pairs, C: float, gradient: Array, is_sample: bool, is_dense: bool
+) -> Array:
+    """Solve ``(I + C H) p = -gradient``, with ``H`` given by weighted pairs of rows; ``is_dense``: form the matrix."""
     if pairs.weight.size == 0:
         return -gradient
     d = gradient.size
-    if d > _MAX_DENSE:
+    if not is_dense:
         return _by_conjugate_gradients(operator, pairs, C, gradient)
     difference = operator.rows(pairs.first) - operator.rows(pairs.second)
     root = np.sqrt(C * pairs.weight).astype(difference.dtype)

@@ -53,6 +53,11 @@ class NewtonRules:
     soft: float = 0.3
     settled: float = 0.001
     kept_error: tuple[float, float] = (0.4, 1.2)
+    # Above this number of features, Newton systems are solved by conjugate gradients instead of Cholesky factorization:
+    # on 20,000 dense rows, 500 features take a tenth of the time. Rows then move nearly on their own and Newton steps
+    # on little smoothing are short, so that the smoothing is reduced only when the smoothed problem is solved up to its
+    # error: 64 instead of 150 iterations on sector, 132 instead of 337 on farm-ads.
+    most_dense: int = 300
     # From this number of rows on, the loss is computed from bins, and the start is the solution on a part of the rows.
     # A loss with kinks needs more rows: parts of the rows have few negatives in the window.
     many_rows: int = 15_000
@@ -247,20 +252,23 @@ class CertifiedRun:
                 self._adapt_width(self._smoothing_error())
         self.take_minorant()
 
-    def newton_step(self, smallest_slack: float) -> None:
+    def newton_step(self, smallest_slack: float, is_slow: bool) -> None:
         """Take a Newton step on the smoothed objective, then choose the next amount of smoothing."""
         if self._left is not None and self._left[0].objective < self.at.objective:
             self.at, self.here, self.gradient, self.coefficients = self._left
         self._left = None
         is_sample = self.n_pairs < self.loss.n_positive * self.loss.n_negative
-        step = newton_direction(self.operator, self._pairs(), self.C, self.at.w + self.C * self.gradient, is_sample)
+        gradient, is_dense = self.at.w + self.C * self.gradient, self.at.w.size <= RULES.most_dense
+        step = newton_direction(self.operator, self._pairs(), self.C, gradient, is_sample, is_dense)
         along = self.operator.matvec(step)
         slope = float(self.at.w @ step + self.C * (self.coefficients @ along))
         self.coefficients = np.empty(0)  # not needed any more, and as large as the scores
         if slope < 0:
             self._move(step, self._search(step, along, slope, self.width))
         if self.loss.has_kinks:
-            self.slack = max(0.15 * self.slack, smallest_slack)
+            # Half the squared norm of the gradient is what the smoothed problem can still gain.
+            if is_dense or is_slow or 0.5 * float(gradient @ gradient) <= self.slack * self.unit:
+                self.slack = max(0.15 * self.slack, smallest_slack)
             if self.width == 0:
                 self.width = RULES.soft * spread(self.at.scores)
             elif self.best.w.any():

@@ -84,7 +84,7 @@ class SmoothedNewton(Parameters):
             if slow >= RULES.slow and n_iter % 2:
                 run.cutting_plane_step()
             else:
-                run.newton_step(0.3 * self.tol)
+                run.newton_step(0.3 * self.tol, slow >= RULES.slow)
 
         result = run.iterate("SmoothedNewton", self.tol, self.max_iter, callback, step)
         return result, _Start(result.w, 0.0) if result.w.any() else _Start(run.at.w, run.width)
