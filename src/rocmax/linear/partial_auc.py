@@ -55,8 +55,8 @@ class WindowProblem:
         check_solver_parameters(self.solver, self.loss, ("tight", "structural", "hinge"), constraint)
         if constraint is not None and self.loss == "hinge" and self.window[0] > 0:
             raise ValueError(
-                'with a constraint, loss must be convex; got "hinge", which is not convex for min_fpr > 0; use "auto", '
-                '"tight" or "structural"'
+                "with a constraint, loss must be convex; got 'hinge', which is not convex for min_fpr > 0; use "
+                '"auto", "tight" or "structural"'
             )
 
     @property
