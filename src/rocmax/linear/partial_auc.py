@@ -164,11 +164,7 @@ class PartialAUCClassifier(FitFilesMixin, MeasureMixin, LinearScoreClassifier):
     groups : array-like of shape (n_features,) or list of array-likes of int, default=None
         Groups of ``constraint="group"``: one label per feature, or the indices of the features of each group. Every
         feature is in exactly one group.
-    solver : {"certified", "cutting_plane"}, default="certified"
-        Solver of the penalized problem. "certified" finds the minimum, with a certified duality gap. "cutting_plane" is
-        Algorithm 1 of Narasimhan and Agarwal, :class:`~rocmax.solvers.CuttingPlane`: it stops when no constraint is
-        violated by more than ``tol``, which is absolute (:math:`10^{-4}` in the paper), and returns its last iterate,
-        even where zero weights have a lower objective.
+    solver : ...
         It requires the loss "tight", "structural" or "hinge", without a ``constraint``; with "hinge" and
         ``min_fpr > 0`` it solves the inner problems of CCCP and computes their starting point.
     tol : ...
@@ -405,11 +401,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         Cross-validation splits. None takes five stratified folds, repeated twice if there are at most 100,000 values;
         fewer folds if a class has fewer than five rows. With ``groups``, the folds of None and of an int keep groups
         together, and other splits must do so.
-    solver : {"certified", "cutting_plane"}, default="certified"
-        Solver of the penalized problem. "certified" finds the minimum, with a certified duality gap. "cutting_plane" is
-        Algorithm 1 of Narasimhan and Agarwal, :class:`~rocmax.solvers.CuttingPlane`: it stops when no constraint is
-        violated by more than ``tol``, which is absolute (:math:`10^{-4}` in the paper), and returns its last iterate,
-        even where zero weights have a lower objective.
+    solver
     tol : float, default=1e-3
         Tolerance for stopping of each fit, as in :class:`PartialAUCClassifier`.
     max_iter
