@@ -104,6 +104,11 @@ sample_weight : array-like of shape (n_samples,)
     Sample weights; a weight is equivalent to a number of copies of the row.
 skip_unlabeled : bool
     Whether to leave out rows without a label, which are otherwise an error.
+solver : {"certified", "cutting_plane"}
+    Solver of the penalized problem. "certified" finds the minimum, with a certified duality gap. "cutting_plane" is
+    Algorithm 1 of Narasimhan and Agarwal, :class:`~rocmax.solvers.CuttingPlane`: it stops when no constraint is
+    violated by more than ``tol``, which is absolute (:math:`10^{-4}` in the paper), and returns its last iterate, even
+    where zero weights have a lower objective.
 start_C : float
     Regularization parameter of the logistic regression from which ``loss="auto"`` starts.
 table : str, Path, list of them, file or data frame

@@ -1,5 +1,7 @@
 """The cross-validated default: its rule of choice, its folds, and what it keeps."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -8,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from rocmax import PartialAUCClassifier, PartialAUCClassifierCV
+from rocmax.linear import partial_auc
 from rocmax.linear.partial_auc import Fold
 from rocmax.metrics import partial_auc_score
 
@@ -108,6 +111,21 @@ def test_a_seed_repeats_the_fit_and_jobs_do_not_change_it():
     )
     np.testing.assert_array_equal(one.coef_, two.coef_)
     np.testing.assert_array_equal(one.scores_, two.scores_)
+
+
+def test_many_values_in_single_precision_give_the_same_model(monkeypatch):
+    X, y = sample(n=2600, d=40)
+    # Other units, and far from zero.
+    X = 10.0 * X + 1000.0
+    many = PartialAUCClassifierCV(max_fpr=0.2, Cs=[1.0], random_state=0).fit(X, y)
+    assert many.scores_.shape[0] == 5
+    monkeypatch.setattr(partial_auc, "STARTS", replace(partial_auc.STARTS, few_values=10**9))
+    folds = StratifiedKFold(5, shuffle=True, random_state=np.random.RandomState(0))
+    few = PartialAUCClassifierCV(max_fpr=0.2, Cs=[1.0], cv=folds).fit(X, y)
+    assert many.start_ == few.start_
+    np.testing.assert_allclose(many.scores_, few.scores_, atol=2e-3)
+    assert np.corrcoef(many.decision_function(X), few.decision_function(X))[0, 1] > 0.9999
+    assert many.objective_ == pytest.approx(few.objective_, rel=1e-3)
 
 
 def test_given_splits_count_rows_of_weight_zero():

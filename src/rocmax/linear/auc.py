@@ -40,11 +40,8 @@ class AUCClassifier(FitFilesMixin, MeasureMixin, LinearScoreClassifier):
     groups : array-like of shape (n_features,) or list of array-likes of int, default=None
         Groups of ``constraint="group"``: one label per feature, or the indices of the features of each group. Every
         feature is in exactly one group.
-    solver : {"certified", "cutting_plane"}, default="certified"
-        Solver of the penalized problem. "certified" finds the minimum, with a certified duality gap. "cutting_plane" is
-        Algorithm 1 of Narasimhan and Agarwal, :class:`~rocmax.solvers.CuttingPlane`: it stops when no constraint is
-        violated by more than ``tol``, which is absolute (:math:`10^{-4}` in the paper), and returns its last iterate,
-        even where zero weights have a lower objective. It requires ``loss="hinge"``, without a ``constraint``.
+    solver : ...
+        It requires ``loss="hinge"``, without a ``constraint``.
     tol, max_iter, pos_label, verbose, warm_start
 
     Attributes
