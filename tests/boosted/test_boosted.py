@@ -96,7 +96,7 @@ def test_the_candidate_with_the_best_held_out_score_is_used():
     assert model.n_estimators_ == round(1.6 * found["n_estimators"][best])
 
 
-def test_a_candidate_that_falls_behind_on_the_first_folds_is_not_tried_on_the_others():
+def test_a_window_objective_that_falls_behind_on_the_first_folds_is_not_tried_on_the_others():
     X, y = rings(400)
     results = [
         BoostedClassifier(max_fpr=0.1, max_leaf_nodes=6, n_models=1, n_jobs=1, random_state=seed).fit(X, y).cv_results_

@@ -208,9 +208,9 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
     cv_results_ : dict of lists
         Result of the cross-validation, one entry for each size and objective: ``"max_leaf_nodes"``, ``"objective"``,
         ``"n_estimators"`` (the best number of rounds at the learning rate of the search), ``"mean_score"``,
-        ``"std_score"`` and ``"n_folds"``. Each but the first is tried on two folds, and on the next ones as long as it
-        is ahead of the best before; if it is not, its mean score is that of the best plus the difference. Empty lists
-        without cross-validation.
+        ``"std_score"`` and ``"n_folds"``. The window objective is tried on two folds, and on the next ones as long as
+        it is ahead of the logistic loss; if it is not, its mean score is that of the logistic loss plus the difference.
+        Empty lists without cross-validation.
     categories_ : dict
         Categories of each categorical column, by position.
     feature_importances_ : ndarray of shape (n_features,)

@@ -29,7 +29,7 @@ Score = Callable[[Bools, Array, "Array | None"], float]
 class BoostedRules:
     """Numbers of the search; benchmarks/results/boosted_ablation.md has what the rules gain."""
 
-    # Sizes of trees to try, the cheapest first, and the size and number of rounds without cross-validation.
+    # Sizes of trees to try, and the size and number of rounds without cross-validation.
     sizes: tuple[int, ...] = (6, 31)
     default_size: int = 31
     default_rounds: int = 200
@@ -52,10 +52,11 @@ class BoostedRules:
     # Largest FPR for which the window objective, which concentrates on this share of the negatives, is tried.
     window_limit: float = 0.1
     window_share: float = 0.05
-    # It starts after this share of the rounds that the logistic loss needs, and has at most this multiple of them.
+    # It starts after this share of the rounds that the logistic loss needs, and has at most this multiple of them. It
+    # is tried on so many folds, and on the next ones as long as it is ahead of the logistic loss. (For the sizes, which
+    # take less time, two folds decide too badly.)
     warm_up: float = 0.25
     window_rounds: float = 1.5
-    # A candidate after the first is tried on so many folds, and on the next ones as long as it is ahead of the best.
     first_folds: int = 2
 
 
@@ -219,9 +220,7 @@ def choose(
         return candidate
 
     sizes = RULES.sizes if max_leaf_nodes == AUTO else (int(max_leaf_nodes),)
-    best = tried(Candidate(sizes[0]), plan.max_rounds)
-    for size in sizes[1:]:
-        best = max(best, tried(Candidate(size), plan.max_rounds, best), key=lambda candidate: candidate.score)
+    best = max((tried(Candidate(size), plan.max_rounds) for size in sizes), key=lambda candidate: candidate.score)
     if objective == "binary" or (objective == AUTO and not _is_narrow(measure)):
         return best
     warm_up = max(1, round(RULES.warm_up * best.n_rounds))
