@@ -308,9 +308,9 @@ Split = tuple[Index, Index]
 class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Model given by name, with preprocessing and tuning on its training rows.
 
-    ``pipeline_`` is fitted to all training rows; ``tuning_`` has the candidates and the chosen parameters, None without
-    tuning or if there are too few rows for cross-validation. ``kinds`` is the kind of each column, None for sparse
-    matrices.
+    ``pipeline_`` is fitted to all training rows, which took ``seconds_``; ``tuning_`` has the candidates and the chosen
+    parameters, None without tuning or if there are too few rows for cross-validation. ``kinds`` is the kind of each
+    column, None for sparse matrices.
     """
 
     def __init__(
@@ -332,6 +332,7 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
 
     def fit(self, X: Any, y: NDArray[Any], groups: Groups = None) -> TunedPipeline:
         """Tune and fit; groups are not split between folds."""
+        start = perf_counter()
         splits = self._splits(y, groups) if self.tune else []
         classifier = make_classifier(self.model, self.limits, self.positive, self.seed, splits, self.kinds)
         table = make_preprocessing(self.model, self.kinds, common_levels(X, self.kinds))
@@ -352,7 +353,7 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
             fits = len(splits) * len(next(iter(grid.values())))
             scorer = _counted(self._scorer(), f"tuning {self.model}", fits)
             self.pipeline_, self.tuning_, self._fold_scores = fit_tuned(pipeline, X, y, splits, scorer, grid, quietly)
-        self.classes_ = self.pipeline_.classes_
+        self.classes_, self.seconds_ = self.pipeline_.classes_, perf_counter() - start
         return self
 
     def held_out_scores(self, X: Any, y: NDArray[Any], groups: Groups) -> list[float]:
@@ -417,7 +418,7 @@ class BestFamily(TunedPipeline):
             chosen.fit(X, y, groups)
         elif self.families_["rows"] < y.size:
             (row,) = (each for each in self.families_["table"] if each["chosen"])
-            with part(f"{chosen.model} on all rows{_time_left(row['seconds'] * y.size / row['rows'])}"):
+            with part(f"{chosen.model} on all rows{_time_left(chosen.seconds_ * y.size / row['rows'])}"):
                 chosen.fit(X, y, groups)
         self.model_, self.pipeline_, self.tuning_ = chosen.model, chosen.pipeline_, chosen.tuning_
         self.classes_ = chosen.classes_
@@ -468,7 +469,7 @@ def tuning_splits(positive: Bools, groups: Groups, limits: Limits, seed: int) ->
 
 
 def boosted_splits(positive: Bools, groups: Groups, seed: int) -> list[Split]:
-    """Return the folds in which boosted trees are tuned: those of the classifier, with a bounded number of rows."""
+    """Return the folds in which boosted trees are tuned, with a bounded number of training rows."""
     if most_folds(positive, groups) < 2:
         return []
     rng, most = np.random.default_rng(seed), RULES.max_searched
