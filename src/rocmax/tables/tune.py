@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import chain, combinations
 from time import perf_counter
@@ -348,11 +347,9 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
             with part(f"tuning {self.model}"):
                 self.pipeline_, self.tuning_, self._fold_scores = fit_self_tuned(pipeline, X, y, splits)
         else:
-            # Hide convergence warnings of the search; the final fit still warns.
-            quietly = hushed(ConvergenceWarning)
             fits = len(splits) * len(next(iter(grid.values())))
             scorer = _counted(self._scorer(), f"tuning {self.model}", fits)
-            self.pipeline_, self.tuning_, self._fold_scores = fit_tuned(pipeline, X, y, splits, scorer, grid, quietly)
+            self.pipeline_, self.tuning_, self._fold_scores = fit_tuned(pipeline, X, y, splits, scorer, grid)
         self.classes_, self.seconds_ = self.pipeline_.classes_, perf_counter() - start
         return self
 
@@ -517,16 +514,15 @@ def fit_tuned(
     splits: list[Split],
     scoring: Callable[..., float],
     grid: Any,
-    while_searching: AbstractContextManager[Any] | None = None,
 ) -> tuple[Pipeline, dict[str, Any], list[float]]:
     """Choose the best parameters of a grid by cross-validation and fit the pipeline to all rows.
 
-    The search runs within the context ``while_searching``; the final fit does not. Return the fitted pipeline, the
-    result of the search, and the score of the chosen parameters in each fold.
+    The search hides convergence warnings; the final fit does not. Return the fitted pipeline, the result of the search,
+    and the score of the chosen parameters in each fold.
     """
     table, classifier = clone(pipeline.named_steps["table"]), clone(pipeline.named_steps["model"])
     rows = prepared(table, X, classifier)
-    with while_searching or nullcontext():
+    with hushed(ConvergenceWarning):
         search = GridSearchCV(classifier, grid, scoring=scoring, cv=splits, refit=False, error_score="raise").fit(
             rows, labels
         )
