@@ -247,12 +247,11 @@ def test_the_start_is_logistic_regression_of_scikit_learn(form, weighted):
 
 SEARCH = """
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from rocmax.cli.screen import warnings_shown
 from rocmax.metrics import make_scorer
-from rocmax.tables.tune import fit_tuned, hushed
+from rocmax.tables.tune import fit_tuned
 from sklearn.linear_model import LogisticRegression
 
 rng = np.random.default_rng(0)
@@ -262,7 +261,7 @@ pipeline = Pipeline([("table", FunctionTransformer()), ("model", LogisticRegress
 splits = [(np.arange(40), np.arange(40, 60)), (np.arange(20, 60), np.arange(20))]
 
 with warnings_shown(lambda text: print("Warning: ", text)):
-    fit_tuned(pipeline, X, y, splits, make_scorer("roc_auc"), {"C": [1.0, 1.0]}, hushed(ConvergenceWarning))
+    fit_tuned(pipeline, X, y, splits, make_scorer("roc_auc"), {"C": [1.0, 1.0]})
 """
 
 

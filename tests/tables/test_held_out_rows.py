@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import binom, binomtest
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import Pipeline
 
 from helpers.commands import run
 from rocmax.metrics import positive_scores
@@ -34,6 +35,14 @@ def test_a_small_table_holds_out_a_quarter_as_before():
     default, quarter = (fit_table(table, max_fpr=0.05, **LOGISTIC, **size) for size in ({}, {"test_size": 0.25}))
     np.testing.assert_array_equal(default.held_out_rows, quarter.held_out_rows)
     assert default.facts.offset == quarter.facts.offset
+
+
+@pytest.mark.parametrize("limits", [Limits(0.1), Limits(min_tpr=0.8), Limits(0.1, capacity=0.2), Limits()])
+def test_the_held_out_rows_are_scored_once(monkeypatch, limits):
+    counts, scores = [], Pipeline.decision_function
+    monkeypatch.setattr(Pipeline, "decision_function", lambda self, X: counts.append(len(X)) or scores(self, X))
+    model = fit_table(some_table(), limits=limits, **LOGISTIC)
+    assert counts == [model.facts.rows["held out"]] == [300]
 
 
 def held_out(limits, **options):

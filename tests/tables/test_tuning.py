@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
@@ -19,7 +20,18 @@ from rocmax.metrics import make_scorer
 from rocmax.tables import Limits
 from rocmax.tables import tune as tuning
 from rocmax.tables.fit import FitSettings, fit_rows
-from rocmax.tables.tune import RULES, fit_tuned, tuning_splits
+from rocmax.tables.preprocess import common_levels
+from rocmax.tables.tune import (
+    NO_LIMIT,
+    RULES,
+    TuningRules,
+    boosted_splits,
+    fit_tuned,
+    make_classifier,
+    make_preprocessing,
+    prepared,
+    tuning_splits,
+)
 
 
 @settings(deadline=None, max_examples=100)
@@ -139,3 +151,41 @@ def test_a_large_table_is_tuned_on_a_part_of_it(monkeypatch):
     found = fit_rows(grouped, fit_settings(0.05, "logistic"))
     assert 360 <= found.tuning["rows in a fold"] <= 400
     assert found.tuning["chosen"]["C"] in found.tuning["tried"]["C"]
+
+
+def test_many_rows_are_prepared_in_blocks_as_few_are(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=1000), "b": rng.choice(["x", "y", "z"], 1000)})
+    X.loc[::7, "a"] = np.nan
+    for name, dtype in (("linear", np.float32), ("additive", np.float32), ("boosted", np.float64)):
+        kinds = {"a": "number", "b": "text"}
+        tables = [make_preprocessing(name, kinds, common_levels(X, kinds)) for _ in range(2)]
+        classifier = make_classifier(name, NO_LIMIT, "1", 0)
+        whole = prepared(tables[0], X, classifier)
+        with monkeypatch.context() as changed:
+            # As many rows as there are, but one, so that the preprocessing is nearly that of all rows.
+            changed.setattr("rocmax.tables.tune.RULES", TuningRules(block=999))
+            blocks = prepared(tables[1], X, classifier)
+        assert (whole.dtype, blocks.dtype) == (np.float64, dtype)
+        np.testing.assert_allclose(blocks, whole, atol=0.02)
+
+
+def test_sparse_rows_stay_sparse_in_blocks(monkeypatch):
+    rng = np.random.default_rng(0)
+    kinds = dict.fromkeys("abcdef", "text")
+    X = pd.DataFrame({name: rng.choice([f"{name}{i}" for i in range(9)], 1000) for name in kinds})
+    tables = [make_preprocessing("linear", kinds, common_levels(X, kinds)) for _ in range(2)]
+    classifier = make_classifier("linear", NO_LIMIT, "1", 0)
+    monkeypatch.setattr("rocmax.tables.tune.RULES", TuningRules(block=100))
+    found = prepared(tables[0], X, classifier)
+    assert scipy.sparse.issparse(found)
+    np.testing.assert_array_equal(found.toarray(), tables[1].fit_transform(X).toarray())
+
+
+def test_a_search_of_trees_has_a_bounded_number_of_training_rows(monkeypatch):
+    monkeypatch.setattr("rocmax.tables.tune.RULES", TuningRules(max_searched=20_000))
+    positive = np.arange(40_000) % 20 == 0
+    ((train, test),) = boosted_splits(positive, None, 0)
+    assert (train.size, test.size) == (20_000, 10_000)
+    assert np.all(np.diff(train) > 0)
+    assert not np.isin(train, test).any()

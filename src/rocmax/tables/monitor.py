@@ -67,15 +67,15 @@ class Ledger:
         self._file.flush()
         os.fsync(self._file.fileno())
 
-    def pieces(self, start: int, stop: int) -> Iterator[tuple[int, Any]]:
-        """Yield records, with the number of the first in each piece."""
+    def pieces(self, start: int, stop: int) -> Iterator[Any]:
+        """Yield records."""
         for first in range(start, stop, PIECE):
             self._file.seek(first * RECORD.itemsize)
-            yield first, np.frombuffer(self._file.read(min(PIECE, stop - first) * RECORD.itemsize), dtype=RECORD)
+            yield np.frombuffer(self._file.read(min(PIECE, stop - first) * RECORD.itemsize), dtype=RECORD)
 
     def batch_of(self, kind: int, number: int) -> int | None:
         """Return the batch with which a table or a file of labels was counted; None if it was not."""
-        for _, piece in self.pieces(0, self.size):
+        for piece in self.pieces(0, self.size):
             own = piece["batch"][(piece["kind"] == kind) & (piece["id"] == np.uint64(number))]
             if own.size:
                 return int(own[0])
@@ -83,38 +83,34 @@ class Ledger:
 
     def repeated(self, start: int) -> int | None:
         """Return the number of the first row from ``start`` on whose identifier another row has; None if none has."""
-        parts = 1 + (self.size - start) // PIECE
-        found = []
-        for part in range(parts):
-            numbers, ids = self._part(start, self.size, part, parts)
-            order = np.argsort(ids, kind="stable")
-            found.append(numbers[order][1:][np.diff(ids[order]) == 0])
-            for first in range(0, start, PIECE):
-                _, before = self._part(first, min(first + PIECE, start), part, parts)
-                found.append(numbers[np.isin(ids, before)])
-        again = np.concatenate(found)
-        return int(again.min()) if again.size else None
-
-    def _part(self, start: int, stop: int, part: int, parts: int) -> tuple[Index, Any]:
-        """Return the numbers and identifiers of the rows of some records whose identifiers have a remainder."""
-        found = []
-        for first, piece in self.pieces(start, stop):
-            own = np.flatnonzero((piece["kind"] == ROW) & (piece["id"] % np.uint64(parts) == part))
-            found.append((first + own, piece["id"][own]))
-        return np.concatenate([own for own, _ in found]), np.concatenate([ids for _, ids in found])
+        if start == self.size:
+            return None
+        new = np.concatenate([piece["id"] for piece in self.pieces(start, self.size)])
+        ids, first, place = np.unique(new, return_index=True, return_inverse=True)
+        known = np.zeros(ids.size, dtype=bool)
+        for piece in self.pieces(0, start):
+            known[_places(ids, piece[piece["kind"] == ROW])[1]] = True
+        again = known[place]
+        again[np.setdiff1d(np.arange(new.size), first)] = True
+        return start + int(again.argmax()) if again.any() else None
 
     def rows(self, ids: Any) -> Any:
         """Return the records of rows, with their labels so far, for sorted identifiers; of kind LATE without one."""
         result = np.zeros(ids.size, dtype=RECORD)
         result["kind"], result["label"] = LATE, -1
-        for _, piece in self.pieces(0, self.size):
-            own = piece[piece["kind"] <= LATE]
-            place = np.minimum(np.searchsorted(ids, own["id"]), ids.size - 1)
-            own, place = own[ids[place] == own["id"]], place[ids[place] == own["id"]]
+        for piece in self.pieces(0, self.size):
+            own, place = _places(ids, piece[piece["kind"] <= LATE])
             late = own["kind"] == LATE
             result[place[~late]] = own[~late]
             result["label"][place[late]] = own["label"][late]
         return result
+
+
+def _places(ids: Any, records: Any) -> tuple[Any, Index]:
+    """Return the records whose identifiers are among sorted ones, and the places of these."""
+    place = np.minimum(np.searchsorted(ids, records["id"]), ids.size - 1)
+    known = ids[place] == records["id"]
+    return records[known], place[known]
 
 
 @contextmanager

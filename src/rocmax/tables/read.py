@@ -312,17 +312,10 @@ class Training:
 def _training(X: Any, y: Any, source: TableSource, declared: Columns, reading: Reading, **known: Any) -> Training:
     """Return the training data; ``known`` are the groups, times, dates, notes, and fields of the schema."""
     target = make_target(y, declared.positive, f"column {declared.target!r}" if declared.target else "the target")
-    text, notes = source.reading, known.pop("notes", [])
+    notes = known.pop("notes", [])
     rows = {name: known.pop(name) for name in ("groups", "times", "per", "dated") if name in known}
-    stored = Reading(
-        delimiter=text.delimiter,
-        decimal=text.decimal,
-        thousands=text.thousands,
-        na=tuple(text.na),
-        encoding=text.encoding,
-        sheet=text.sheet,
-        skip_unlabeled=bool(reading.skip_unlabeled),
-    )
+    written = {name: getattr(source.reading, name) for name in _STORED}
+    stored = Reading(**{**written, "na": tuple(written["na"]), "skip_unlabeled": bool(reading.skip_unlabeled)})
     schema = Schema(
         target=declared.target,
         positive=target.positive,

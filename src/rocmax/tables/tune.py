@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import chain, combinations
 from time import perf_counter
@@ -308,9 +307,9 @@ Split = tuple[Index, Index]
 class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Model given by name, with preprocessing and tuning on its training rows.
 
-    ``pipeline_`` is fitted to all training rows; ``tuning_`` has the candidates and the chosen parameters, None without
-    tuning or if there are too few rows for cross-validation. ``kinds`` is the kind of each column, None for sparse
-    matrices.
+    ``pipeline_`` is fitted to all training rows, which took ``seconds_``; ``tuning_`` has the candidates and the chosen
+    parameters, None without tuning or if there are too few rows for cross-validation. ``kinds`` is the kind of each
+    column, None for sparse matrices.
     """
 
     def __init__(
@@ -332,6 +331,7 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
 
     def fit(self, X: Any, y: NDArray[Any], groups: Groups = None) -> TunedPipeline:
         """Tune and fit; groups are not split between folds."""
+        start = perf_counter()
         splits = self._splits(y, groups) if self.tune else []
         classifier = make_classifier(self.model, self.limits, self.positive, self.seed, splits, self.kinds)
         table = make_preprocessing(self.model, self.kinds, common_levels(X, self.kinds))
@@ -347,12 +347,10 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
             with part(f"tuning {self.model}"):
                 self.pipeline_, self.tuning_, self._fold_scores = fit_self_tuned(pipeline, X, y, splits)
         else:
-            # Hide convergence warnings of the search; the final fit still warns.
-            quietly = hushed(ConvergenceWarning)
             fits = len(splits) * len(next(iter(grid.values())))
             scorer = _counted(self._scorer(), f"tuning {self.model}", fits)
-            self.pipeline_, self.tuning_, self._fold_scores = fit_tuned(pipeline, X, y, splits, scorer, grid, quietly)
-        self.classes_ = self.pipeline_.classes_
+            self.pipeline_, self.tuning_, self._fold_scores = fit_tuned(pipeline, X, y, splits, scorer, grid)
+        self.classes_, self.seconds_ = self.pipeline_.classes_, perf_counter() - start
         return self
 
     def held_out_scores(self, X: Any, y: NDArray[Any], groups: Groups) -> list[float]:
@@ -417,7 +415,7 @@ class BestFamily(TunedPipeline):
             chosen.fit(X, y, groups)
         elif self.families_["rows"] < y.size:
             (row,) = (each for each in self.families_["table"] if each["chosen"])
-            with part(f"{chosen.model} on all rows{_time_left(row['seconds'] * y.size / row['rows'])}"):
+            with part(f"{chosen.model} on all rows{_time_left(chosen.seconds_ * y.size / row['rows'])}"):
                 chosen.fit(X, y, groups)
         self.model_, self.pipeline_, self.tuning_ = chosen.model, chosen.pipeline_, chosen.tuning_
         self.classes_ = chosen.classes_
@@ -468,7 +466,7 @@ def tuning_splits(positive: Bools, groups: Groups, limits: Limits, seed: int) ->
 
 
 def boosted_splits(positive: Bools, groups: Groups, seed: int) -> list[Split]:
-    """Return the folds in which boosted trees are tuned: those of the classifier, with a bounded number of rows."""
+    """Return the folds in which boosted trees are tuned, with a bounded number of training rows."""
     if most_folds(positive, groups) < 2:
         return []
     rng, most = np.random.default_rng(seed), RULES.max_searched
@@ -516,16 +514,15 @@ def fit_tuned(
     splits: list[Split],
     scoring: Callable[..., float],
     grid: Any,
-    while_searching: AbstractContextManager[Any] | None = None,
 ) -> tuple[Pipeline, dict[str, Any], list[float]]:
     """Choose the best parameters of a grid by cross-validation and fit the pipeline to all rows.
 
-    The search runs within the context ``while_searching``; the final fit does not. Return the fitted pipeline, the
-    result of the search, and the score of the chosen parameters in each fold.
+    The search hides convergence warnings; the final fit does not. Return the fitted pipeline, the result of the search,
+    and the score of the chosen parameters in each fold.
     """
     table, classifier = clone(pipeline.named_steps["table"]), clone(pipeline.named_steps["model"])
     rows = prepared(table, X, classifier)
-    with while_searching or nullcontext():
+    with hushed(ConvergenceWarning):
         search = GridSearchCV(classifier, grid, scoring=scoring, cv=splits, refit=False, error_score="raise").fit(
             rows, labels
         )
