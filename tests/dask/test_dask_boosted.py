@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 
 import numpy as np
@@ -253,7 +255,7 @@ def test_a_killed_worker_does_not_change_what_is_fitted(cluster, client, data, t
     expected = clone(model).fit(*rows).to_local().decision_function(test)
     count = interrupt(monkeypatch, 2, lambda: kill_one(cluster, 0.6))
     found = clone(model).fit(*rows).to_local()
-    assert count[0] >= 9  # three stages of three steps
+    assert count[0] >= 6  # held-out rows and all rows, three steps each
     assert np.corrcoef(found.decision_function(test), expected)[0, 1] > 0.95
     scores = [
         metrics.partial_auc_score(labels, values, max_fpr=0.1) for values in (found.decision_function(test), expected)
@@ -272,7 +274,7 @@ def test_a_checkpoint_goes_on_where_the_fit_ended(client, data, tmp_path, monkey
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        interrupt(patch, 6, stop)
+        interrupt(patch, 3, stop)
         with pytest.raises(KeyboardInterrupt):
             clone(model).fit(*rows, checkpoint=path)
     with pytest.raises(ValueError, match="checkpoint must be of the same data and parameters"):
@@ -310,8 +312,8 @@ def test_other_values_after_a_lost_worker_are_named(cluster, client, data, tmp_p
         for i in range(4):
             path = tmp_path / f"X{i}.npy"
             np.save(path, np.load(path)[::-1])
-        for _ in range(2):
-            kill_one(cluster)
+        for nanny in cluster.workers.values():
+            os.kill(nanny.pid, signal.SIGKILL)
 
     interrupt(monkeypatch, 2, change)
     with pytest.raises(DataError, match=r"partition \d must have the same values whenever it is read"):

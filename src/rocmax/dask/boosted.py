@@ -705,20 +705,26 @@ class _Fit:
         return found if monotonic is None else {**found, "monotone_constraints": tuple(monotonic)}
 
     def search(self) -> None:
-        """Grow the candidates: trees of each size, then those of the best size with the window objective."""
+        """Grow the candidates: trees of each size, then those of the best size with the window objective.
+
+        Where all parameters are given, the only candidate is what gives held-out scores for the threshold.
+        """
         model, automatic = self._model, self._model.n_estimators == AUTO
         most = round(SEARCH.most_shrinkage / self._rate) if automatic else int(model.n_estimators)
         sizes = SEARCH.sizes if model.max_leaf_nodes == AUTO else (int(model.max_leaf_nodes),)
-        for number, size in enumerate(sizes):
-            self._grow(number, Stage(size, None, most, automatic, []))
-        self.chosen = max(self.stages[: len(sizes)], key=lambda stage: stage.best[1])
+        binary = [Stage(size, None, most, automatic, []) for size in sizes]
+        if model.objective == "window" and not automatic and len(sizes) == 1:
+            binary, size, rounds = [], sizes[0], most
+        if binary:
+            grown = [self._grow(number, stage) for number, stage in enumerate(binary)]
+            self.chosen = max(grown, key=lambda stage: stage.best[1])
+            size, rounds = self.chosen.max_leaf_nodes, self.chosen.best[0]
         narrow = model.min_tpr > 0 or model.max_fpr <= SEARCH.window_limit
         if model.objective == "binary" or (model.objective == AUTO and not narrow):
             return
-        rounds = self.chosen.best[0]
         warm_up = max(1, round(SEARCH.warm_up * rounds))
         most = round(SEARCH.window_rounds * rounds) if automatic else most
-        window = self._grow(len(sizes), Stage(self.chosen.max_leaf_nodes, warm_up, most, automatic, []))
+        window = self._grow(len(binary), Stage(size, warm_up, most, automatic, []))
         if model.objective == "window" or window.best[1] > self.chosen.best[1]:
             self.chosen = window
 
@@ -797,7 +803,7 @@ def _all_categories(of_partitions: list[Categories]) -> Categories:
     """Return the categories of each column in all partitions, in the order of their codes."""
     found: Categories = {}
     for column in sorted({column for known in of_partitions for column in known}):
-        values = np.concatenate([known[column] for known in of_partitions if column in known and known[column].size])
+        values = np.concatenate([known[column] for known in of_partitions if column in known])
         kinds = {type(value) for value in values.tolist()}
         found[column] = np.unique(values if len(kinds) <= 1 else values.astype(str).astype(object))
     return found
