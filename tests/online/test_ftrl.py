@@ -263,3 +263,9 @@ def test_bad_blocks_are_refused(stream):
         model.partial_fit(X[:, :3], y)
     with pytest.raises(ValueError, match="measure must stay 'roc_auc' between calls of partial_fit; got 'f_beta'"):
         model.set_params(measure="f_beta").partial_fit(X, y)
+
+
+def test_rows_of_one_class_need_no_pass_over_the_data():
+    model = FollowTheLeaderClassifier("roc_auc").partial_fit(np.eye(3), [0, 0, 0], classes=[0, 1])
+    assert [entry.passes for entry in model.trace_] == [0]
+    assert not model.coef_.any()
