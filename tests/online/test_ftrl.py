@@ -269,3 +269,11 @@ def test_rows_of_one_class_need_no_pass_over_the_data():
     model = FollowTheLeaderClassifier("roc_auc").partial_fit(np.eye(3), [0, 0, 0], classes=[0, 1])
     assert [entry.passes for entry in model.trace_] == [0]
     assert not model.coef_.any()
+
+
+def test_iterations_of_the_penalized_problems_of_an_update_add_up():
+    X, y = make_classification(600, 5, random_state=0)
+    model = FollowTheLeaderClassifier("roc_auc", radius=0.3, n_batches=1).fit(X, y)
+    # On the surface of the ball, the trace has one entry for each penalized problem.
+    assert np.linalg.norm(model.coef_) == pytest.approx(0.3)
+    assert 2 <= len(model.trace_) <= model.n_iter_
