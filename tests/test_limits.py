@@ -305,6 +305,19 @@ def test_the_second_threshold_is_not_below_the_first():
     assert set(model.decide(X)) == {"approve", "block"}
 
 
+def test_rows_with_another_value_have_the_highest_of_both_thresholds():
+    rng = np.random.default_rng(0)
+    place = np.arange(400) % 2
+    scores, positive = rng.normal(size=400) + 5 * place, rng.random(400) < 0.4
+    limits = Limits(max_fpr=0.3, per="place", block=Limits(max_fpr=0.1))
+    model, _ = fitted(scores, positive, limits, column=place)
+    others = pd.DataFrame(
+        {"score": [0.0, model.threshold_ + 1e-6, model.block_thresholds_["1"] + 1e-6], "place": [7] * 3}
+    )
+    assert model.block_thresholds_["0"] < model.thresholds_["1"] < model.block_thresholds_["1"]
+    assert model.decide(others).tolist() == ["approve", "review", "block"]
+
+
 # Groups
 
 

@@ -140,3 +140,9 @@ def test_the_score_does_not_depend_on_memory_order(seed):
     X, y = two_valued_rows(seed)
     model = PartialAUCClassifier(max_fpr=0.2).fit(X, y)
     assert model.score(np.asfortranarray(X), y) == pytest.approx(model.score(X, y), abs=1e-9)
+
+
+@pytest.mark.parametrize("lowest", [0.0, 1e-12, -1e-3, -5.0, 1e12])
+def test_a_threshold_without_a_limit_is_below_the_lowest_score(lowest):
+    scores = lowest + np.array([0.0, 1.0, 2.0, 3.0]) * max(1.0, abs(lowest))
+    assert at_fpr(scores, np.array([False, True, False, True]), None, 1.0) < lowest

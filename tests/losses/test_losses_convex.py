@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import brentq
 
 from helpers.loss_cases import (
     CONVEX,
@@ -399,3 +400,15 @@ def test_pairs_at_a_jump_of_the_rank_reach_each_negative_that_it_passes():
     times = np.bincount(pairs.second[pairs.first == 100], minlength=101)
     assert (times[:85] == 0).all()
     assert np.ptp(times[85:96]) <= 2 < times[85:96].min()
+
+
+def test_sampled_pairs_of_a_soft_selection_of_positives_are_of_those_that_are_selected_in_part():
+    rng = np.random.default_rng(0)
+    y, scores, width, selected = np.arange(500) % 2 == 0, rng.normal(size=500), 2.0, 0.6 * 250
+    pairs = PartialAUCTight(0.0, 0.4, min_tpr=0.4).bind(y).curvature(scores, 50, width)
+    both = y[pairs.first] & y[pairs.second]
+    rows = np.concatenate([pairs.first[both], pairs.second[both]])
+    # The lowest scores are selected, with a share that falls over the width; the shares add up to 60 %.
+    end = brentq(lambda at: np.clip(0.5 + (at - scores[y]) / width, 0, 1).sum() - selected, -5, 5)
+    assert rows.size > 20
+    assert np.abs(scores[rows] - end).max() <= width / 2 * (1 + 1e-6)

@@ -158,7 +158,9 @@ def test_coverage_and_size(limits):
 
 
 @pytest.mark.filterwarnings("ignore:the window contains", "ignore:DeLong's interval")
-@pytest.mark.parametrize(("m", "min_tpr", "n", "max_fpr"), [(10, 0.95, 50, 1.0), (40, 0.9, 12, 0.05), (40, 0.5, 90, 0.5)])
+@pytest.mark.parametrize(
+    ("m", "min_tpr", "n", "max_fpr"), [(10, 0.95, 50, 1.0), (40, 0.9, 12, 0.05), (40, 0.5, 90, 0.5)]
+)
 def test_the_interval_of_a_perfect_corner_is_that_of_the_auc_of_its_rows(m, min_tpr, n, max_fpr):
     """All areas whose distance to 1 is within Student's quantile for ten degrees of freedom, in standard errors."""
     y, scores = np.repeat([0, 1], [n, m]), np.repeat([0.0, 1.0], [n, m])

@@ -15,7 +15,7 @@ from rocmax import FollowTheLeaderClassifier
 from rocmax.measures import measure_names
 from rocmax.online import follow_the_leader as _leader
 from rocmax.online.follow_the_leader import no_cuts
-from rocmax.operators import as_operator
+from rocmax.operators import CountingOperator, as_operator
 from rocmax.penalties import L2Ball, SquaredL2
 from rocmax.solvers import OCAS, ProximalBundle, SmoothedNewton
 
@@ -263,3 +263,32 @@ def test_bad_blocks_are_refused(stream):
         model.partial_fit(X[:, :3], y)
     with pytest.raises(ValueError, match="measure must stay 'roc_auc' between calls of partial_fit; got 'f_beta'"):
         model.set_params(measure="f_beta").partial_fit(X, y)
+
+
+def test_rows_of_one_class_need_no_pass_over_the_data():
+    model = FollowTheLeaderClassifier("roc_auc").partial_fit(np.eye(3), [0, 0, 0], classes=[0, 1])
+    assert [entry.passes for entry in model.trace_] == [0]
+    assert not model.coef_.any()
+
+
+def test_iterations_of_the_penalized_problems_of_an_update_add_up():
+    X, y = make_classification(600, 5, random_state=0)
+    model = FollowTheLeaderClassifier("roc_auc", radius=0.3, n_batches=1).fit(X, y)
+    # On the surface of the ball, the trace has one entry for each penalized problem.
+    assert np.linalg.norm(model.coef_) == pytest.approx(0.3)
+    assert 2 <= len(model.trace_) <= model.n_iter_
+
+
+@pytest.mark.parametrize("tol", [0.3, 0.01])
+def test_the_search_for_the_weight_in_a_ball_ends_when_the_gap_is_within_the_tolerance(tol):
+    X, y = make_classification(600, 5, random_state=0)
+    loss = rocmax.losses.PairwiseHinge().bind(y == 1)
+    problem = _leader.BallProblem(CountingOperator(as_operator(X)), loss, 0.3, 1000, None)
+    result, _ = problem.solve(1e3, tol, _leader.Warm(np.zeros(5), no_cuts(5), 1.0), 1e-3)
+    zero = 1e3 * loss.value_and_gradient(np.zeros(600))[0]
+
+    def within(entry):
+        unit = min(max(entry.objective, 1e-3 * zero), zero - entry.bound)
+        return entry.objective - entry.bound <= tol * unit
+
+    assert [within(entry) for entry in result.trace] == [False] * (len(result.trace) - 1) + [True]
