@@ -6,8 +6,9 @@ The other models are
 
 - LightGBM and XGBoost with their defaults (100 rounds);
 - LightGBM tuned by logloss: 6, 15, 31 or 63 leaves, and the learning rate, limit of rounds, folds and random subsets of
-  `BoostedClassifier`, the number of rounds by early stopping, then fitted to all rows with subsets and seeds like it, half
-  the learning rate, twice the rounds. Once as a single model, and once as the mean of three, as `BoostedClassifier`.
+  `BoostedClassifier`, the number of rounds by early stopping, then fitted to all rows with subsets and seeds like it,
+  half the learning rate, twice the rounds. Once as a single model, and once as the mean of three, as
+  `BoostedClassifier`.
 
 Scores are kept in ``results/boosted.jsonl``, so an interrupted run goes on where it stopped. ``--report`` only writes
 the table.

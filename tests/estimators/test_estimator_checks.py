@@ -80,7 +80,8 @@ ESTIMATORS = [
 ]
 # Other options take another way through `fit` only: they run the checks that depend on it.
 OPTIONS = [
-    AUCClassifier("squared_hinge", **TIGHT),
+    # Its sampled Hessian is not that of the repeated rows, so that the two fits agree at their common limit only.
+    AUCClassifier("squared_hinge", tol=1e-14, max_iter=3000),
     *(PartialAUCClassifier(loss=loss, **TIGHT) for loss in ("tight", "structural", "hinge")),
     *(PartialAUCClassifier(0.02, 0.15, loss=loss, **TIGHT) for loss in ("tight", "hinge", "auto")),
     PrecisionAtKClassifier(loss="convex", **TIGHT),

@@ -28,7 +28,7 @@ def fitted(X, labels, positive, name, window):
     training = training_of(X, labels, positive)
     limits = Limits(window[1], min_fpr=window[0], measure="partial_auc")
     settings = FitSettings(limits, name, 0.3, 0, tune=False)
-    made = evaluated(training, settings, fit_rows(training, settings), [], lambda note: None)
+    made = evaluated(training, settings, fit_rows(training, settings), [], lambda *notes: None)
     return made.model, made.facts
 
 
