@@ -102,7 +102,16 @@ def test_damaged_trees(saved, tmp_path, engine, name, value, message):
 def test_mutated_files_do_not_end_the_process(saved):
     folder = Path(__file__).parent
     paths = os.pathsep.join([str(folder), str(Path(rocmax.__file__).parents[1])])
-    command = [sys.executable, "-W", "ignore", "-m", "helpers.tree_file_worker", *map(str, saved.values())]
+    command = [
+        sys.executable,
+        "-X",
+        "faulthandler",
+        "-W",
+        "ignore",
+        "-m",
+        "helpers.tree_file_worker",
+        *map(str, saved.values()),
+    ]
     done = subprocess.run(
         command, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True, timeout=300, check=False
     )

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 from scipy.linalg.lapack import dpstrf
-from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from rocmax._docstrings import publish
 from rocmax._support import Array
@@ -257,6 +256,8 @@ def standardized(X: Any, weight: Array | None) -> StandardizedOperator:
 def moments(X: Any, weight: Array | None) -> tuple[Array, Array]:
     """Return the mean and the variance of the columns; those of dense rows in one pass, from differences to a point."""
     if sparse.issparse(X):
+        from sklearn.utils.sparsefuncs import mean_variance_axis  # solvers are imported without scikit-learn
+
         # scikit-learn requires weights of the type of the rows; the largest weights would overflow in single precision.
         if weight is not None and X.dtype != weight.dtype:
             weight = (weight / weight.max()).astype(X.dtype)

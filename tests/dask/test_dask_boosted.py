@@ -170,7 +170,6 @@ def test_the_search_finds_size_rounds_and_objective(client, data, capsys):
     assert tried["max_leaf_nodes"][:2] == [6, 31]
     best = int(np.argmax(tried["mean_score"]))
     assert (model.max_leaf_nodes_, model.n_estimators_) == (tried["max_leaf_nodes"][best], tried["n_estimators"][best])
-    assert model.n_estimators_ % 10 == 0
     assert "6 leaves, binary: held-out score" in capsys.readouterr().err
     one = BoostedClassifier(engine="xgboost", n_models=1, max_fpr=0.1, random_state=0).fit(X, y)
     found, expected = (
@@ -204,7 +203,7 @@ def test_categories_weights_names_and_labels(client):
     found = model.positive_scores(frame[["shop", "amount"]]).compute()
     np.testing.assert_allclose(found, local.positive_scores(rows))
     numbers = frames.from_pandas(table.assign(shop=shop), npartitions=3)
-    with pytest.raises(DataError, match=r"partition 0: .*got the text '\w+' in column 'shop'"):
+    with pytest.raises(DataError, match=r"partition \d: .*got the text '\w+' in column 'shop'"):
         DaskBoostedClassifier(**SMALL).fit(numbers[["shop", "amount"]], numbers["label"])
 
 
@@ -212,7 +211,7 @@ def test_what_is_refused(client, data):
     X, y, _, _ = data
     with pytest.raises(ValueError, match="objective must be one of"):
         DaskBoostedClassifier(objective="ranking").fit(*collections(X, y))
-    with pytest.raises(DataError, match="partition 0: absolute values in X must be at most 1e"):
+    with pytest.raises(DataError, match=r"partition \d: absolute values in X must be at most 1e"):
         DaskBoostedClassifier(**SMALL).fit(*collections(np.where(X > 2, np.inf, X), y))
     with pytest.raises(ValueError, match="y must have two classes; got one class"):
         DaskBoostedClassifier(**SMALL).fit(*collections(X, y * 0))

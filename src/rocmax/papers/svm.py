@@ -272,7 +272,8 @@ class AsymmetricSVC(KernelMixin, ScoredClassifier):
         if not result.converged:
             warnings.warn(f"AsymmetricSVC: {result.message}", ConvergenceWarning, stacklevel=3)
         self._keep_support(data, result.w)
-        self._level = -rows.offset(scores, 0.0)
+        # Rows at the level of the core are in it, whatever the rounding errors of their scores.
+        self._level = -rows.offset(scores, 0.0) - 1e-12 * float(np.abs(scores).max())
         self.objective_, self.dual_gap_, self.n_iter_ = result.objective, result.gap, result.n_iter
         return scores
 
