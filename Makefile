@@ -20,7 +20,7 @@ $(STAMP)-%: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable ".[$*]"
 	touch $@
 
-demo: $(STAMP)-plot,cli
+demo: $(STAMP)-cli
 	$(BIN)/rocmax demo
 
 # One BLAS thread per worker: more would fight over the same cores.

@@ -12,7 +12,7 @@ PyTorch (``pip install 'rocmax[torch]'``).
 """
 
 # %%
-# The payments of ``make demo``: some honest customers look more suspicious than most frauds.
+# Generated payments: some honest customers look more suspicious than most frauds.
 
 import matplotlib.pyplot as plt
 import numpy as np

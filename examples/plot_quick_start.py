@@ -9,7 +9,7 @@ for the part of the ROC curve that counts here.
 """
 
 # %%
-# The payments are those of ``make demo``, generated such that the features that separate most rows are not those that
+# The payments are generated such that the features that separate most rows are not those that
 # separate the top of the ranking: a few honest customers look more suspicious than most frauds.
 
 from sklearn.model_selection import train_test_split

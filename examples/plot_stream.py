@@ -8,7 +8,7 @@ rows at once, and with a stochastic method for the whole AUC.
 """
 
 # %%
-# The payments of the demo, in which the ranking at the top differs from the ranking of all rows. The test rows are
+# Generated payments, in which the ranking at the top differs from the ranking of all rows. The test rows are
 # not part of the stream. Features should have a common scale; the mean and the standard deviation are those of the
 # first batch.
 

@@ -136,7 +136,7 @@ def test_a_pickle_is_refused_and_does_not_run(tmp_path):
     "target",
     [
         "os.system",
-        "rocmax.demo.main",
+        "rocmax.demo.commands",
         "rocmax.model_io.save",
         "rocmax.linear.partial_auc.nothing",
         "rocmax.linear.partial_auc.Parallel",

@@ -110,7 +110,7 @@ def test_the_check_finds_links_that_lead_nowhere(tmp_path):
     [
         ("solver", "[results](../benchmarks/README.md)", "[results](/repository/benchmarks/README.md)"),
         ("solver", "[losses.md](losses.md#collapse)", "[](losses.md#collapse)"),
-        ("solver", "[a list](losses.md) ![](images/demo.png)", "[a list](losses.md) ![](images/demo.png)"),
+        ("solver", "[a list](losses.md) ![](images/collapse.png)", "[a list](losses.md) ![](images/collapse.png)"),
         ("solver", "[x](https://example.org)", "[x](https://example.org)"),
         ("solver", "`examples/plot_collapse.py`", "[`examples/plot_collapse.py`](/gallery/plot_collapse.rst)"),
         ("solver", "`results/boosted.md`", "[`results/boosted.md`](/repository/benchmarks/results/boosted.md)"),
@@ -175,15 +175,36 @@ def test_the_site_builds_without_warnings(tmp_path):
 def test_the_readme_says_first_what_it_is_for():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     start = " ".join(text.split("\n")[:10])
-    assert "For everyone whose" in start
-    assert "its boosted trees have a higher partial AUC than those of LightGBM" in start
-    assert "| boosted trees |" in text
-    assert "pip install" in text
-    for command in ("rocmax fit", "rocmax predict", "rocmax report"):
+    assert "flagged, and are usually trained for something else" in " ".join(start.split())
+    assert all(f"\n{command} " in start + text for command in ("make demo", "make test"))
+    for command in ("rocmax fit", "rocmax report", "rocmax monitor", "pip install"):
         assert f"\n{command} " in text
-    # No formulas.
+    # No formulas, and a page that is read at once.
     prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
     assert not re.search(r"\$[^$]+\$|\\(frac|sum|int)", prose)
+    assert len(re.findall(r"\w[\w'.-]*", re.sub(r"\]\([^)]*\)", "]", prose))) <= 700
     links = re.findall(r"\]\(([^)#]+)", text)
     assert len(links) > 10
     assert [link for link in links if "://" not in link and not (ROOT / link).exists()] == []
+
+
+def test_figures_of_the_readme_are_those_of_the_results():
+    results = ROOT / "benchmarks" / "results"
+    evidence = {row[0]: row[2] for row in table_rows(ROOT / "README.md") if len(row) == 3}
+    boosted = {row[1]: row for row in table_rows(results / "boosted.md") if row[0] == "all"}
+    for title, name in (
+        ("LightGBM, defaults", "LightGBM"),
+        ("mean of three LightGBM, tuned on the same folds", "LightGBM by logloss x 3"),
+    ):
+        _, _, _, ahead, behind, mean = boosted[name]
+        assert re.findall(r"[\d.]+", evidence[title]) == [ahead, behind, mean.lstrip("+-")]
+    (linear,) = [row for row in table_rows(results / "partial_auc.md") if len(row) == 6 and row[0] == "logistic"]
+    assert re.findall(r"\d+", evidence["logistic regression, tuned"]) == list(linear[3:5])
+    guarantees = table_rows(results / "guarantees.md")
+    (ours,) = [row for row in guarantees if row[:2] == ("rocmax", "all")]
+    best = max((row for row in guarantees if row[0].startswith("MAPIE, ")), key=lambda row: float(row[3]))
+    found = evidence["MAPIE 1.6, FPR at most 1 % with confidence 0.95"]
+    assert found.startswith(f"{ours[3]} % against at most {best[3]} %")
+    assert f"limit broken in {ours[2]} % of" in found
+    (noticed,) = [row for row in table_rows(results / "monitoring.md") if row[:2] == ("2 %", "0") and len(row) == 8]
+    assert evidence["MAPIE 1.6, `RiskMonitoring`"] == f"{noticed[3]} against {noticed[5]}"

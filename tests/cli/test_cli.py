@@ -259,14 +259,6 @@ def test_version_and_help():
 
 
 @pytest.mark.slow
-def test_demo(tmp_path):
-    done = run("demo", "--out", tmp_path / "roc.svg")
-    assert "PartialAUCClassifier catches" in done.stdout
-    assert (tmp_path / "roc.svg").exists()
-    run("demo", "--out", tmp_path / "roc.txt", code=2)
-
-
-@pytest.mark.slow
 def test_an_interrupted_prediction_leaves_no_file(folder, fitted):
     block = (folder / "test.csv").read_text().partition("\n")
     (folder / "long.csv").write_text(block[0] + "\n" + block[2] * 3000)

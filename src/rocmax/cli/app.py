@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -315,14 +316,18 @@ def common(
 
 
 @app.command()
-@guarded(prints=True)
+@guarded("pandas", "pyarrow", "lightgbm", prints=True)
 def demo(
-    out: Annotated[Path | None, typer.Option(help="Output image; rocmax_demo.png by default.")] = None, seed: Seed = 0
+    out: Annotated[Path, typer.Option(help="Directory of the tables, the model and the report.")] = Path("rocmax_demo"),
+    seed: Seed = 0,
 ) -> None:
-    """Detect fraud with few false alarms, on generated card payments."""
-    from rocmax import demo as module
+    """Fit, test and explain a model of generated card payments with few false alarms, and write a report."""
+    from rocmax.demo import commands
 
-    module.main(out, seed)
+    for arguments in commands(out, seed):
+        say(f"$ rocmax {shlex.join(arguments)}")
+        app(arguments, prog_name="rocmax", standalone_mode=False)
+        say("")
 
 
 @app.command()
