@@ -29,6 +29,19 @@ class Feature:
 
 
 @dataclass(frozen=True)
+class Alert:
+    """Flagged row: its place in the table, from 1, score and class, and the columns that moved the score most.
+
+    Each reason is a name, a value, and what it added to the score.
+    """
+
+    row: int
+    score: float
+    label: str
+    reasons: list[tuple[str, str, float]]
+
+
+@dataclass(frozen=True)
 class ReportModel:
     """Model with its scores on the test rows."""
 
@@ -42,6 +55,7 @@ class ReportModel:
     feature_value: str = "weight"
     probabilities: Array | None = None
     min_tpr: float | None = None
+    alerts: list[Alert] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -11,16 +11,22 @@ import numpy as np
 
 from rocmax._files import check_not_input, check_output, write_file
 from rocmax._support import Array, Parameter, holding, need
-from rocmax._validation import positive_index
+from rocmax._validation import check_range, positive_index
 from rocmax.data import DataError, Reading
-from rocmax.report import Change, Feature, ReportModel, Segment, TestData, features_of, render
+from rocmax.report import Alert, Change, Feature, ReportModel, Segment, TestData, features_of, render
 from rocmax.report.page import LAYOUT
 from rocmax.tables.evaluate import ScoredTable, score_table, usable_groups
 from rocmax.tables.model import TITLES, Facts, TableModel, ValueShares, known_levels
 from rocmax.tables.options import HOLDERS, chosen
+from rocmax.tables.preprocess import MISSING
 from rocmax.tables.read import need_tables
+from rocmax.tables.reasons import Reasons
 from rocmax.tables.tune import family_text, tuning_text
 from rocmax.thresholds import calibrated
+
+
+# Flagged rows that can be shown, reasons of each, and what stands for a category of few rows.
+MOST_ALERTS, N_REASONS, OTHER = 100, 3, "(other)"
 
 
 @holding(HOLDERS)
@@ -31,6 +37,7 @@ def write_report(
     *,
     target: str | None = None,
     segment: str | None = None,
+    alerts: int = 5,
     reading: Reading | None = None,
     notify: Callable[[str], None] | None = None,
 ) -> None:
@@ -52,6 +59,9 @@ def write_report(
     segment : str, default=None
         Column of the first model by whose values the results are also given, with confidence intervals. Numbers are
         divided at their quartiles.
+    alerts : int, default=5
+        Number of flagged rows to show, with the columns that moved their scores most. 0 shows none: no value of a
+        single row is then in the page.
     reading
     notify : callable, default=None
         Called with each note as soon as it is known.
@@ -75,6 +85,8 @@ def write_report(
     files = [file for file in (table, *(model.path for model in fitted)) if isinstance(file, str | Path)]
     check_not_input(out, files)
     check_output(out)
+    needed = f"an integer from 0 to {MOST_ALERTS}"
+    check_range("alerts", alerts, 0, MOST_ALERTS, needed, integer=True)
     reading = chosen(Reading, reading)
     scored = [score_table(model, table, target, reading) for model in fitted]
     first = scored[0]
@@ -89,7 +101,7 @@ def write_report(
     names = _distinct([entry.fitted.name for entry in scored])
     facts = first.fitted.facts
     page = render(
-        [_model(entry, name) for entry, name in zip(scored, names, strict=True)],
+        [_model(entry, name, alerts) for entry, name in zip(scored, names, strict=True)],
         TestData(
             Path(table).name if isinstance(table, str | Path) else "the table",
             first.target.is_positive,
@@ -122,7 +134,7 @@ def _distinct(names: list[str]) -> list[str]:
     return [f"{name} ({i + 1})" if names.count(name) > 1 else name for i, name in enumerate(names)]
 
 
-def _model(entry: ScoredTable, name: str) -> ReportModel:
+def _model(entry: ScoredTable, name: str, n_alerts: int) -> ReportModel:
     about = entry.fitted.facts
     facts = [
         ("fitted", about.fitted),
@@ -150,7 +162,31 @@ def _model(entry: ScoredTable, name: str) -> ReportModel:
         feature_value,
         calibrated(about.calibration, entry.scores),
         min_tpr=about.min_tpr or None,
+        alerts=_alerts(entry, n_alerts),
     )
+
+
+def _alerts(entry: ScoredTable, n_alerts: int) -> list[Alert]:
+    """Return flagged rows with their reasons, evenly spaced from the highest score to the lowest.
+
+    Categories that the model does not store, because few rows have them, are not shown.
+    """
+    facts, flagged = entry.fitted.facts, np.flatnonzero(entry.predicted)
+    asked = Reasons(entry.fitted.model, facts, facts.family, 1)
+    if not n_alerts or not flagged.size or not asked.has_any():
+        return []
+    asked = replace(asked, n=min(N_REASONS, len(asked.columns)))
+    flagged = flagged[np.argsort(-entry.scores[flagged], kind="stable")]
+    rows = flagged[np.unique(np.linspace(0, flagged.size - 1, n_alerts).round().astype(np.intp))]
+    levels, found = known_levels(entry.fitted.model, facts.features), []
+    for row, *parts in zip(rows.tolist(), *asked.of_rows(entry.X, entry.columns, rows), strict=True):
+        reasons = [
+            (name, value if name not in levels or value in {*levels[name], MISSING} else OTHER, effect)
+            for name, value, effect in zip(*parts, strict=True)
+            if name is not None
+        ]
+        found.append(Alert(row + 1, float(entry.scores[row]), str(entry.target.labels[row]), reasons))
+    return found
 
 
 def _later_text(later: dict[str, Any]) -> str:
