@@ -97,13 +97,14 @@ def contributions(model: Any, X: Any) -> Contributions:
         return found
     if not hasattr(model, "steps"):
         return linear_contributions(model, X, X)
-    rows, origin = X, np.arange(model.n_features_in_)
+    columns = column_names(model, X)
+    rows, origin = X, np.arange(len(columns))
     for _, step in model.steps[:-1]:
         origin = origin[_origins(step, origin.size)]
         rows = rows if _is_empty(step) else step.transform(rows)
         if rows.shape[1] != origin.size:
             raise _of_several(step)
-    final, columns = model.steps[-1][1], column_names(model)
+    final = model.steps[-1][1]
     if hasattr(final, "coef_"):
         values, reference = _linear(final, rows, origin, len(columns))
         return Contributions(values, reference, columns, X)
@@ -140,16 +141,16 @@ def row_means(X: Any, weight: Array | None) -> Array:
     return moments(X, weight)[0].astype(np.float64)
 
 
-def column_names(model: Any) -> list[str]:
+def column_names(model: Any, X: Any) -> list[str]:
     """Return the names of the columns that a fitted model takes; x0, x1 and so on if it does not know them."""
     known = getattr(model, "feature_names_in_", None)
-    return [f"x{i}" for i in range(model.n_features_in_)] if known is None else [str(name) for name in known]
+    return [f"x{i}" for i in range(np.shape(X)[1])] if known is None else [str(name) for name in known]
 
 
 def linear_contributions(model: Any, rows: Any, X: Any) -> Contributions:
     """Return the contributions to the decision values of a linear model; ``rows`` are the validated rows of ``X``."""
     check_explained(model)
-    columns = column_names(model)
+    columns = column_names(model, rows)
     return Contributions(*_linear(model, rows, np.arange(len(columns)), len(columns)), columns, X)
 
 

@@ -400,7 +400,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         found: Array = np.mean([model.contributions(rows, threads) for model in self.models_], axis=0)
         found[:, -1] -= self.threshold_
         found *= direction(positive_index(self.classes_, self.pos_label))
-        return Contributions(found[:, :-1], found[:, -1], column_names(self), X)
+        return Contributions(found[:, :-1], found[:, -1], column_names(self, rows), X)
 
     @property
     def feature_importances_(self) -> Array:

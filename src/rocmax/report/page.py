@@ -149,11 +149,10 @@ class PageLayout:
     n_groups: int = 10
     # Significant digits of a threshold, if scores do not require more.
     digits: int = 5
-    # Features, and segments by the values of a column. Contributions of columns take a prediction for each column.
+    # Features, and segments by the values of a column. Rows whose contributions give the spread.
     n_features: int = 15
     n_segments: int = 12
     contribution_rows: int = 1_000
-    contribution_columns: int = 200
     # Where the sliders start for models without limits.
     max_fpr: float = 0.1
     min_tpr: float = 0.8

@@ -24,9 +24,8 @@ from rocmax.tables.reasons import Reasons
 from rocmax.tables.tune import family_text, tuning_text
 from rocmax.thresholds import calibrated
 
-
-# Flagged rows that can be shown, reasons of each, and what stands for a category of few rows.
-MOST_ALERTS, N_REASONS, OTHER = 100, 3, "(other)"
+# What stands for a category of few rows.
+OTHER = "(other)"
 
 
 @holding(HOLDERS)
@@ -85,8 +84,7 @@ def write_report(
     files = [file for file in (table, *(model.path for model in fitted)) if isinstance(file, str | Path)]
     check_not_input(out, files)
     check_output(out)
-    needed = f"an integer from 0 to {MOST_ALERTS}"
-    check_range("alerts", alerts, 0, MOST_ALERTS, needed, integer=True)
+    check_range("alerts", alerts, 0, 100, "an integer from 0 to 100", integer=True)
     reading = chosen(Reading, reading)
     scored = [score_table(model, table, target, reading) for model in fitted]
     first = scored[0]
@@ -175,7 +173,7 @@ def _alerts(entry: ScoredTable, n_alerts: int) -> list[Alert]:
     asked = Reasons(entry.fitted.model, facts, facts.family, 1)
     if not n_alerts or not flagged.size or not asked.has_any():
         return []
-    asked = replace(asked, n=min(N_REASONS, len(asked.columns)))
+    asked = replace(asked, n=min(3, len(asked.columns)))
     flagged = flagged[np.argsort(-entry.scores[flagged], kind="stable")]
     rows = flagged[np.unique(np.linspace(0, flagged.size - 1, n_alerts).round().astype(np.intp))]
     levels, found = known_levels(entry.fitted.model, facts.features), []
@@ -246,30 +244,26 @@ def _top_features(entry: ScoredTable, pipeline: Any) -> tuple[list[Feature], str
     """Return the most important features of a model, and what their values are.
 
     They are the spread of the contributions of the columns of a linear or additive model, the gain of trees, and the
-    weights of linear models without columns, or with too many.
+    weights of linear models without columns, or of an earlier version.
     """
-    classifier = pipeline.named_steps["model"]
-    if hasattr(classifier, "coef_") and hasattr(entry.X, "columns") and entry.X.shape[1] <= LAYOUT.contribution_columns:
-        directed = entry.fitted.family != "additive"
-        return _contributions(pipeline, entry, directed), "standard deviation of its contribution"
+    classifier, asked = pipeline.named_steps["model"], Reasons(pipeline, entry.fitted.facts, entry.fitted.family, 1)
+    if hasattr(classifier, "coef_") and hasattr(entry.X, "columns") and asked.has_any():
+        return _contributions(asked, entry), "standard deviation of its contribution"
     found, kind = features_of(pipeline, None, positive_index(classifier.classes_, entry.target.positive))
     return [replace(feature, name=feature.name.partition("__")[2] or feature.name) for feature in found], kind
 
 
-def _contributions(pipeline: Any, entry: ScoredTable, directed: bool) -> list[Feature]:
+def _contributions(asked: Reasons, entry: ScoredTable) -> list[Feature]:
     """Return the standard deviation of the contribution of each column to the score of a linear or additive model.
 
-    The score with one column set to a constant differs from the score by the contribution of that column. With
-    ``directed``, numeric columns have the sign of their effect.
+    Numeric columns of linear models have the sign of their effect.
     """
-    X = entry.X.head(LAYOUT.contribution_rows)
-    sign = 1 if positive_index(pipeline.classes_, entry.target.positive) == 1 else -1
-    scores, first = pipeline.decision_function(X), np.zeros(len(X), dtype=np.intp)
-    kinds, found = entry.fitted.facts.features or {}, []
-    for name in kinds:
-        without = X.assign(**{name: X[name].iloc[first].to_numpy()})
-        part = sign * (scores - pipeline.decision_function(without))
-        direction = _direction(X[name].to_numpy(dtype=np.float64), part) if directed and kinds[name] == "number" else 0
+    rows = LAYOUT.contribution_rows
+    made = asked.contributions(entry.X.head(rows), entry.columns.head(rows))
+    found = []
+    for name, part in zip(made.columns, made.values.T, strict=True):
+        directed = entry.fitted.family != "additive" and name in asked.numbers
+        direction = _direction(made.data[name].to_numpy(dtype=np.float64), part) if directed else 0
         found.append(Feature(name, float(np.std(part)), direction))
     return sorted(found, key=lambda feature: -feature.value)[: LAYOUT.n_features]
 
