@@ -42,7 +42,9 @@ def rows(n=200, seed=0, pos="b"):
 
 @pytest.mark.parametrize("pos", ["a", "b"])
 @pytest.mark.parametrize("name", [*LINEAR, *WRAPPED])
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore:.*the positive class is:UserWarning")
+@pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning", "ignore:.*the positive class is:UserWarning"
+)
 def test_linear_contributions_are_weights_times_differences_to_the_training_mean(name, pos):
     X, y = rows(pos=pos)
     model = clone(MODELS[name]).set_params(pos_label=pos).fit(X, y)
@@ -73,11 +75,12 @@ def test_the_mean_is_that_of_the_weights_of_rows_sparse_or_dense():
 
 def test_files_and_arrays_have_the_same_contributions(tmp_path):
     X, y = rows()
-    pd.DataFrame(X, columns=list("pqrs")).assign(label=y).to_csv(tmp_path / "a.csv", index=False)
+    frame = pd.DataFrame(X, columns=list("pqrs"))
+    frame.assign(label=y).to_csv(tmp_path / "a.csv", index=False)
     for standardize in (True, False):
         model = AUCClassifier().fit_files(tmp_path / "a.csv", target="label", standardize=standardize)
-        found = model.contributions(X)
-        np.testing.assert_allclose(found.scores, model.decision_function(X), rtol=0, atol=1e-9)
+        found = model.contributions(frame)
+        np.testing.assert_allclose(found.scores, model.decision_function(frame), rtol=0, atol=1e-9)
         np.testing.assert_allclose(found.values.mean(axis=0), 0, atol=1e-9)  # of the training rows
 
 
