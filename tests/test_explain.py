@@ -24,10 +24,11 @@ import rocmax
 from helpers.every_estimator import MODELS
 from rocmax import AUCClassifier, Limits, LimitThresholdClassifier, SplineFeatures
 from rocmax.explain import contributions
-from rocmax.papers import RankBoostClassifier
+from rocmax.papers import GreedyPairClassifier, RankBoostClassifier
 
 LINEAR = ["AUCClassifier", "AUCClassifier squared", "AUCClassifier l1", "PartialAUCClassifier", "PSAMClassifier"]
 LINEAR += ["PartialAUCClassifierCV", "PrecisionAtKClassifier", "BreakEvenClassifier", "FBetaClassifier"]
+LINEAR += ["ASAMClassifier", "SOLAMClassifier", "OAMClassifier", "CBRClassifier", "CBRClassifier diagonal"]
 LINEAR += ["GMeanClassifier", "ScoreClassifier", "MiniBatchClassifier", "FollowTheLeaderClassifier"]
 WRAPPED = ["FPRThresholdClassifier", "TPRThresholdClassifier", "LimitThresholdClassifier"]
 
@@ -209,7 +210,12 @@ def test_the_reference_has_the_threshold_of_each_row():
 
 def test_what_has_no_contributions_is_refused():
     X, y = rows()
-    for model in (RankBoostClassifier(5), rocmax.ROCSVC(), rocmax.FPRThresholdClassifier(rocmax.ROCSVC(), 0.2, cv=2)):
+    for model in (
+        RankBoostClassifier(5),
+        GreedyPairClassifier(2),
+        rocmax.ROCSVC(),
+        rocmax.FPRThresholdClassifier(rocmax.ROCSVC(), 0.2, cv=2),
+    ):
         with pytest.raises(TypeError, match="contributions are those of linear and additive models and of Boosted"):
             contributions(model.fit(X, y), X)
     with pytest.raises(TypeError, match=r"require steps that make each feature from one column, .*; got PCA"):

@@ -117,13 +117,13 @@ def check_explained(model: Any) -> None:
     model = getattr(model, "estimator_", model)
     final = getattr(model, "steps", [("", model)])[-1][1]
     check_is_fitted(final)
-    is_linear = hasattr(final, "coef_")
-    if not is_linear and not hasattr(final, "contributions"):
+    of_sklearn = hasattr(final, "coef_") and not type(final).__module__.startswith("rocmax")
+    if not of_sklearn and not hasattr(final, "contributions"):
         raise TypeError(
             "contributions are those of linear and additive models and of BoostedClassifier, alone, in a pipeline or "
             f"in a threshold classifier; got {type(final).__name__}"
         )
-    if is_linear and not hasattr(final, "_feature_means_"):
+    if hasattr(final, "coef_") and not hasattr(final, "_feature_means_"):
         raise ValueError(
             f"contributions refer to the means of the training rows, which this {type(final).__name__} does not have: "
             "it was saved by an earlier version, or fitted by partial_fit or by scikit-learn alone. Fit it again, with "
