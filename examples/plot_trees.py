@@ -76,7 +76,7 @@ print(f"difference {result.difference:.3f} [{result.low:.3f}, {result.high:.3f}]
 # Why was a payment stopped? ``contributions`` splits its score into one term per column (SHAP values).
 
 payment = np.argmax(ours)
-terms = models["BoostedClassifier"].contributions(X[test].iloc[[payment]])[0, :-1]
+terms = models["BoostedClassifier"].contributions(X[test].iloc[[payment]]).values[0]
 row = X[test].iloc[payment]
 labels = [f"{name} = {row[name]:.0f}" if name != "shop" else f"shop = {row[name]}" for name in X]
 figure, ax = plt.subplots(figsize=(6.4, 2.4), layout="constrained")

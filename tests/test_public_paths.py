@@ -28,6 +28,7 @@ PACKAGES = [
     "rocmax",
     "rocmax.data",
     "rocmax.displays",
+    "rocmax.explain",
     "rocmax.losses",
     "rocmax.measures",
     "rocmax.metrics",

@@ -22,6 +22,7 @@ PACKAGES = [
     "rocmax",
     "rocmax.data",
     "rocmax.displays",
+    "rocmax.explain",
     "rocmax.losses",
     "rocmax.measures",
     "rocmax.metrics",

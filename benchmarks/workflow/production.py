@@ -75,8 +75,8 @@ def write_tables(folder: Path) -> None:
         rows[["call", "subscribed"]].to_csv(folder / f"labels-{month}.csv", index=False)
 
 
-def run(command: str, folder: Path) -> str:
-    """Return what a command prints, notes and warnings included."""
+def run(command: str, folder: Path, succeeds: bool = True) -> str:
+    """Return what a command prints, notes and warnings included; raise an error if it fails but should not."""
     done = subprocess.run(
         [ROCMAX, *command.split()[1:]],
         cwd=folder,
@@ -84,7 +84,7 @@ def run(command: str, folder: Path) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        check=True,
+        check=succeeds,
     )
     return done.stdout.rstrip()
 

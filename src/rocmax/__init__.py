@@ -64,6 +64,7 @@ _MODULES = [
     "boosted",
     "data",
     "displays",
+    "explain",
     "features",
     "forward",
     "kernel",

@@ -126,7 +126,7 @@ def _rendered(part: str | Parameter, write: Callable[[Parameter], str | None]) -
 # Optional packages: what each is for, and the extra that brings it.
 
 
-_PURPOSES = {
+_PURPOSES: dict[str, tuple[str, str | None]] = {
     "dask": ("fits on a cluster need", "dask"),
     "distributed": ("fits on a cluster need", "dask"),
     "jinja2": ("reports need", "cli"),
@@ -134,6 +134,7 @@ _PURPOSES = {
     "onnx": ("exporting models needs", "onnx"),
     "openpyxl": ("reading .xlsx files needs", "excel"),
     "pandas": ("tables need", "data"),
+    "shap": ("explanations for shap need", None),
     "pyarrow": ("reading tables needs", "data"),
     "skops": ("saving and loading models needs", "io"),
     "xgboost": ("the engine xgboost needs", "xgboost"),
@@ -146,7 +147,8 @@ def need(package: str) -> Any:
         return importlib.import_module(package)
     except ImportError as error:
         purpose, extra = _PURPOSES[package]
-        raise ImportError(f"{purpose} {package}: pip install 'rocmax[{extra}]' ({error})") from error
+        wanted = package if extra is None else f"'rocmax[{extra}]'"
+        raise ImportError(f"{purpose} {package}: pip install {wanted} ({error})") from error
 
 
 # Access to the parameters of immutable objects by name, as in scikit-learn's estimators.

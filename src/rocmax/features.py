@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from rocmax._docstrings import publish
-from rocmax._support import Array
+from rocmax._support import Array, Index
 from rocmax._validation import CHECKING
 
 
@@ -123,6 +123,12 @@ class SplineFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
         filled = np.where(missing, self.medians_, X)
         columns = [_rises(filled[:, j], knots) for j, knots in enumerate(self.knots_)]
         return np.hstack([*columns, missing[:, self.missing_].astype(np.float64)])
+
+    @property
+    def origins_(self) -> Index:
+        """Place of the column that each feature is made from."""
+        sizes = [max(1, knots.size - 1) for knots in self.knots_]
+        return np.append(np.repeat(np.arange(len(sizes)), sizes), self.missing_)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the features: the column and the interval between two knots.

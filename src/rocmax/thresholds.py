@@ -32,12 +32,14 @@ from rocmax._validation import (
     CHECKING,
     check_target,
     class_scores,
+    direction,
     named_pos_label,
     one_majority_warning,
     random_source,
     towards,
     warn_if_majority,
 )
+from rocmax.explain import Contributions, contributions
 from rocmax.forward import ForwardSplit
 from rocmax.limits import PERIODS, Limits, checked
 from rocmax.measures import above_order, at_fpr, at_tpr, below, below_order, cumulated, just_above
@@ -214,6 +216,22 @@ class HeldOutThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         """
         margin: Array = scores - self._at(X)
         return margin
+
+    def contributions(self, X: Any) -> Contributions:
+        """Return the contribution of each column to the decision value of each row.
+
+        Parameters
+        ----------
+        X
+
+        Returns
+        -------
+        rocmax.explain.Contributions
+            Contributions of the estimator, and its reference minus the threshold.
+        """
+        check_is_fitted(self, "threshold_")
+        found = contributions(self.estimator_, X)
+        return replace(found, reference=found.reference - direction(self._positive_index()) * self._at(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the predicted class of each row: positive if its score is above the threshold.

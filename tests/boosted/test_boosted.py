@@ -198,8 +198,10 @@ def test_contributions_sum_to_the_decision_values(engine):
     frame, y = mixed()
     model = BoostedClassifier(engine=engine, pos_label="no", **QUICK).fit(frame, y)
     parts = model.contributions(frame)
-    assert parts.shape == (len(frame), 4)
-    np.testing.assert_allclose(parts.sum(axis=1), model.decision_function(frame), atol=1e-4)
+    assert parts.values.shape == (len(frame), 3)
+    assert parts.columns == list(frame)
+    assert np.ptp(parts.reference) == 0
+    np.testing.assert_allclose(parts.values.sum(axis=1) + parts.reference, model.decision_function(frame), atol=1e-9)
     assert model.feature_importances_.sum() == pytest.approx(1.0)
     assert model.feature_importances_.argmin() == 2
 
@@ -538,7 +540,7 @@ def test_shap_explains_the_boosters(engine):
     rows = model.encode(frame)
     explainers = [shap.TreeExplainer(booster) for booster in model.boosters()]
     values = np.mean([explainer.shap_values(rows) for explainer in explainers], axis=0)
-    np.testing.assert_allclose(values, model.contributions(frame)[:, :-1], atol=1e-5)
+    np.testing.assert_allclose(values, model.contributions(frame).values, atol=1e-5)
     constant = np.mean([np.ravel(explainer.expected_value)[-1] for explainer in explainers])
     np.testing.assert_allclose(
         values.sum(axis=1) + constant - model.threshold_, model.decision_function(frame), atol=1e-4

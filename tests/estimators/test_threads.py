@@ -119,7 +119,7 @@ def test_the_engine_gets_the_number(monkeypatch, engine, n_jobs, expected):
     model.fit(X, X[:, 0] > 0)
     assert seen == expected
     assert model.get_params()["n_jobs"] == n_jobs
-    np.testing.assert_allclose(model.contributions(X).sum(axis=1), model.decision_function(X), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(model.contributions(X).scores, model.decision_function(X), rtol=0, atol=1e-9)
 
 
 def test_a_fit_of_a_table_has_one_thread_of_blas_and_restores_the_others(monkeypatch):

@@ -49,6 +49,7 @@ from rocmax.boosted.search import (
     window_loss,
 )
 from rocmax.boosted.trees import TreeModel
+from rocmax.explain import Contributions, column_names
 from rocmax.measures import Measure
 from rocmax.thresholds import calibrated, fit_calibration
 
@@ -235,8 +236,8 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
     >>> model = BoostedClassifier(max_fpr=0.1, max_leaf_nodes=6, n_models=1, random_state=0).fit(X, y)
     >>> model.used_objective_ in ("binary", "window")
     True
-    >>> model.contributions(X[:2]).shape
-    (2, 21)
+    >>> model.contributions(X[:2]).values.shape
+    (2, 20)
     """
 
     takes_sparse = True
@@ -381,7 +382,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         columns = [1.0 - share, share]
         return np.column_stack(columns if positive_index(self.classes_, self.pos_label) == 1 else columns[::-1])
 
-    def contributions(self, X: Any) -> Array:
+    def contributions(self, X: Any) -> Contributions:
         """Return the contribution of each feature to the decision value of each row (SHAP values).
 
         Parameters
@@ -390,14 +391,16 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features + 1)
-            Contributions; the last column is the same for all rows. The sum over the columns is the decision value.
+        rocmax.explain.Contributions
+            SHAP values of the engine, averaged over the models. The reference is the mean decision value of the
+            training rows as the engine counts them in the leaves: rows (LightGBM) or their curvatures (XGBoost).
         """
         rows = self.encode(X)
         threads = self._prediction_threads(rows)
         found: Array = np.mean([model.contributions(rows, threads) for model in self.models_], axis=0)
         found[:, -1] -= self.threshold_
-        return direction(positive_index(self.classes_, self.pos_label)) * found
+        found *= direction(positive_index(self.classes_, self.pos_label))
+        return Contributions(found[:, :-1], found[:, -1], column_names(self, rows), X)
 
     @property
     def feature_importances_(self) -> Array:

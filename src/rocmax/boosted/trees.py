@@ -178,9 +178,16 @@ class TreeModel:
     def contributions(self, X: Any, n_jobs: int | None = None) -> Array:
         """Return the contribution of each feature to the score of each row (SHAP values); the last column is constant.
 
-        The sum of the columns is the score.
+        The sum of the columns is the score. XGBoost adds in single precision: what rounding has lost is shared out in
+        proportion to the contributions.
         """
-        return self._of_engine(X, n_jobs, {"pred_contrib": True}, {"pred_contribs": True})
+        found = self._of_engine(X, n_jobs, {"pred_contrib": True}, {"pred_contribs": True})
+        if self.single:
+            size = np.abs(found[:, :-1])
+            total = size.sum(axis=1, keepdims=True)
+            share = np.divide(size, total, out=np.full_like(size, 1 / self.n_features), where=total > 0)
+            found[:, :-1] += share * (self.predict(X, n_jobs) - found.sum(axis=1))[:, np.newaxis]
+        return found
 
     def _of_engine(self, X: Any, n_jobs: int | None, of_lightgbm: Any, of_xgboost: Any) -> Array:
         if X.shape[1] != self.n_features:

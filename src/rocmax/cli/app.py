@@ -424,7 +424,7 @@ def predict(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Output file, .csv or .parquet; by default csv on standard output.", callback=standard_output
+            help="Output file, .csv, .parquet or .jsonl; by default csv on standard output.", callback=standard_output
         ),
     ] = None,
     keep: Annotated[
@@ -434,6 +434,10 @@ def predict(
     proba: Annotated[
         bool, typer.Option("--proba", help="Write the calibrated probability of the positive class.")
     ] = False,
+    reasons: Annotated[
+        int | None, typer.Option(help="Write the columns that moved the score of each flagged row most: how many.")
+    ] = None,
+    reasons_for: Annotated[str, typer.Option(help="Rows that get reasons: flagged or all.")] = "flagged",
     escape_formulas: Annotated[
         bool,
         typer.Option("--escape-formulas", help="Put ' before text that a spreadsheet would interpret as a formula."),
@@ -453,6 +457,8 @@ def predict(
             keep=keep or [],
             keep_all=keep_all,
             proba=proba,
+            reasons=reasons,
+            reasons_for=reasons_for,
             escape_formulas=escape_formulas,
             reading=reading,
             progress=advance,
@@ -563,6 +569,9 @@ def report(
     out: Annotated[Path, typer.Option(help="HTML page to write.")],
     target: TargetName = None,
     segment: Annotated[str | None, typer.Option(help="Column by whose values the results are also given.")] = None,
+    alerts: Annotated[
+        int, typer.Option(help="Number of flagged rows to show, with what moved their scores most; 0 for none.")
+    ] = 5,
     reading: Any = None,
     verbose: Verbose = False,
 ) -> None:
@@ -573,7 +582,9 @@ def report(
         raise typer.BadParameter("pass one or more model files, followed by the table")
     with working("scoring"):
         models = [load_model(path, max_bytes=reading.max_bytes) for path in files[:-1]]
-        write_report(models, files[-1], out, target=target, segment=segment, reading=reading, notify=note)
+        write_report(
+            models, files[-1], out, target=target, segment=segment, alerts=alerts, reading=reading, notify=note
+        )
     screen.print(f"report: {out}")
 
 

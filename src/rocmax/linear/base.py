@@ -17,6 +17,7 @@ from rocmax._rounding import join_ties, join_ties_near, product_error, score_err
 from rocmax._support import Array, stack_level
 from rocmax._validation import TrainingSet, check_choice, check_number, check_rows, check_training_set, direction
 from rocmax.base import Decision
+from rocmax.explain import Contributions, keep_means, linear_contributions, row_means
 from rocmax.linear.refine import StandardizedRows
 from rocmax.losses import Loss
 from rocmax.measures import Measure
@@ -48,6 +49,23 @@ class LinearDecision:
         X = check_rows(self, X)
         result: Array = as_operator(X).matvec(self.coef_[0]) + self.intercept_[0]
         return result
+
+    def contributions(self, X: Any) -> Contributions:
+        """Return the contribution of each feature to the decision value of each row.
+
+        It is the weight of the feature times the difference of its value to the mean of the training rows.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        rocmax.explain.Contributions
+            Contributions, and the decision value of the mean row, to which they refer.
+        """
+        return linear_contributions(self, check_rows(self, X), X)
 
     def _decision_error(self, X: Any, decision: Array) -> Array:
         return product_error(check_rows(self, X), self.coef_[0]) + score_error(self.intercept_)
@@ -85,6 +103,7 @@ class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstim
         result = self._minimize(data, None if start is None else sign * start, self._progress())
         self._warn(result)
         self._keep(result, result.w, self._threshold(data, self._joined_scores(data, result.w)), data)
+        keep_means(self, row_means(data.X, data.weight))
         if result.w.any():
             self._warn_if_constant(data.X, lambda rows: as_operator(rows).matvec(result.w))
 

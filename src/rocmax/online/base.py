@@ -23,6 +23,7 @@ from rocmax._validation import (
     random_source,
 )
 from rocmax.base import Decision
+from rocmax.explain import keep_means, row_means
 from rocmax.linear.base import LinearDecision
 from rocmax.measures import Measure, ROCAUCMeasure
 from rocmax.online.sampling import reservoir, stack
@@ -86,6 +87,7 @@ class StreamMixin:
                     "Use fit to train a new model"
                 )
         self._update(measure, block)
+        self.__dict__.pop("_feature_means_", None)  # of the rows of fit
         return self
 
     def _fix_parameters(self) -> None:
@@ -161,6 +163,7 @@ class StochasticClassifier(StreamMixin, LinearDecision, Decision, ClassifierMixi
                 break
             last = weights
         self._finish(stream, data.positive_index)
+        keep_means(self, row_means(data.X, None))
         self._warn_if_constant(data.X, lambda rows: as_operator(rows).matvec(self.coef_[0]))
         return self
 

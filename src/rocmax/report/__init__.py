@@ -16,11 +16,11 @@ from rocmax._support import Array, check_floor, check_window, need
 from rocmax._validation import class_scores, direction, named_pos_label, positive_index
 from rocmax.base import MeasureMixin
 from rocmax.metrics.curve import group_numbers
-from rocmax.report.page import LAYOUT, Change, Feature, ReportModel, Segment, TestData
+from rocmax.report.page import LAYOUT, Alert, Change, Feature, ReportModel, Segment, TestData
 from rocmax.report.sections import view
 from rocmax.thresholds import FPRThresholdClassifier, TPRThresholdClassifier
 
-__all__ = ["Change", "Feature", "ReportModel", "Segment", "TestData", "features_of", "render"]
+__all__ = ["Alert", "Change", "Feature", "ReportModel", "Segment", "TestData", "features_of", "render"]
 
 
 def render(models: list[ReportModel], data: TestData) -> str:

@@ -29,6 +29,19 @@ class Feature:
 
 
 @dataclass(frozen=True)
+class Alert:
+    """Flagged row: its place in the table, from 1, score and class, and the columns that moved the score most.
+
+    Each reason is a name, a value, and what it added to the score.
+    """
+
+    row: int
+    score: float
+    label: str
+    reasons: list[tuple[str, str, float]]
+
+
+@dataclass(frozen=True)
 class ReportModel:
     """Model with its scores on the test rows."""
 
@@ -42,6 +55,7 @@ class ReportModel:
     feature_value: str = "weight"
     probabilities: Array | None = None
     min_tpr: float | None = None
+    alerts: list[Alert] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -135,11 +149,10 @@ class PageLayout:
     n_groups: int = 10
     # Significant digits of a threshold, if scores do not require more.
     digits: int = 5
-    # Features, and segments by the values of a column. Contributions of columns take a prediction for each column.
+    # Features, and segments by the values of a column. Rows whose contributions give the spread.
     n_features: int = 15
     n_segments: int = 12
     contribution_rows: int = 1_000
-    contribution_columns: int = 200
     # Where the sliders start for models without limits.
     max_fpr: float = 0.1
     min_tpr: float = 0.8

@@ -355,7 +355,7 @@ def later_value(name: str, aim: Limits, parts: list[tuple[NDArray[Any], ScoredRo
 
 
 class ScoredTable(NamedTuple):
-    """Scores and decisions of a model on a labeled table."""
+    """Scores and decisions of a model on a labeled table; ``columns`` are its columns, from which ``X`` is made."""
 
     fitted: TableModel
     target: Target
@@ -365,6 +365,7 @@ class ScoredTable(NamedTuple):
     notes: list[str]
     groups: Any = None
     times: NDArray[Any] | None = None
+    columns: Any = None
 
 
 @dataclass(frozen=True)
@@ -471,7 +472,8 @@ def score_table(fitted: TableModel, table: Any, target: str | None, reading: Rea
     extra = {name: "raw" for name in (group, time) if name is not None and name not in options["types"]}
     if extra:
         options |= {"columns": [*options["columns"], *extra], "types": {**options["types"], **extra}}
-    X, y = source.read(**options)
+    columns, y = source.read(**options)
+    X = columns
     groups = None if group is None else group_values(source.name, X[group])
     order = facts.time_day_first if reading.day_first is None else reading.day_first
     times = None if time is None else read_times(X[time], order, source)[0]
@@ -480,7 +482,7 @@ def score_table(fitted: TableModel, table: Any, target: str | None, reading: Rea
     labels = known_target(y, facts.positive, facts.negative, f"column {target!r}" if target else "the target")
     predicted = fitted.model.predict(X) == facts.positive
     scores = positive_scores(fitted.model, X, pos_label=facts.positive)
-    return ScoredTable(fitted, labels, scores, predicted, X, source_notes(source), groups, times)
+    return ScoredTable(fitted, labels, scores, predicted, X, source_notes(source), groups, times, columns)
 
 
 def _evaluation(scored: ScoredTable) -> TableEvaluation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections import Counter
@@ -15,6 +16,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.utils import estimator_html_repr
 
 from rocmax._files import check_not_input, check_output, is_special, output_file
@@ -22,12 +24,14 @@ from rocmax._support import Array, Index, Parameter, ParameterError, holding
 from rocmax._validation import positive_index, towards
 from rocmax.data import DataError, Reading
 from rocmax.data.read import TableSource, check_columns
+from rocmax.explain import Contributions
 from rocmax.metrics import positive_scores
 from rocmax.model_io import ModelFileError, load_with_facts, save
 from rocmax.tables.columns import MAX_NAMED
 from rocmax.tables.options import HOLDERS, Limits, chosen
 from rocmax.tables.preprocess import MISSING
 from rocmax.tables.read import Schema, need_tables, typed_labels
+from rocmax.tables.reasons import FLAGGED, Reasons
 from rocmax.thresholds import calibrated, decisions
 
 # What a model stores.
@@ -339,6 +343,54 @@ class TableModel:
         by_class = (1.0 - share, share) if positive_index(self.classes_, self.pos_label) else (share, 1.0 - share)
         return np.column_stack(by_class)
 
+    def contributions(self, X: Any) -> Contributions:
+        """Return what each column adds to the score of each row, which is that of :meth:`positive_scores`.
+
+        Parameters
+        ----------
+        X : str, Path, list of them, file or data frame
+            A table, as in :func:`predict`.
+
+        Returns
+        -------
+        rocmax.explain.Contributions
+            Contributions of the columns of the table: those of one-hot columns, splines, and parts of dates are added
+            up. The sum for a row and its reference is the score.
+        """
+        need_tables()
+        import pandas as pd
+
+        asked = Reasons(self.model, self.facts, self.family, 1)
+        asked.check()
+        batches = Scoring(self, X, (), False, False, Reading()).rows()
+        parts = [asked.contributions(rows, columns) for columns, rows, _ in batches]
+        data = [part.data for part in parts]
+        joined = pd.concat(data, ignore_index=True) if hasattr(data[0], "columns") else sparse.vstack(data, "csr")
+        values, reference = (np.concatenate([getattr(part, key) for part in parts]) for key in ("values", "reference"))
+        return Contributions(values, reference, asked.columns, joined)
+
+    def reasons(self, X: Any, n: int = 3, rows: str = "flagged") -> Any:
+        """Return the columns that moved the scores of flagged rows most, with their values.
+
+        Parameters
+        ----------
+        X : str, Path, list of them, file or data frame
+            A table, as in :func:`predict`.
+        n : int, default=3
+            Number of reasons of a row, at most the number of columns of the model.
+        rows : {"flagged", "all"}, default="flagged"
+            Whether only flagged rows, with a score above zero, are explained and returned.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The result of :func:`predict` for these rows, with the columns ``reason_1``, ``reason_1_value`` and
+            ``reason_1_effect`` up to ``n``: the name of a column, its value as text, and its contribution to the
+            score, above zero if it raised it. The index is that of a pandas DataFrame, or the position of the row.
+        """
+        found = predict(self, X, reasons=n, reasons_for=rows)
+        return found if rows == "all" else found[found["score"] > 0]
+
     @property
     def threshold(self) -> float:
         """Scores above it are classified as positive: 0 on the scale of :func:`predict`, reports and ONNX graphs."""
@@ -428,8 +480,9 @@ def load_model(path: str | Path, *, max_bytes: int | None = None) -> TableModel:
 
 
 BATCH_SIZE = 50_000
-ENDINGS = (".csv", ".parquet")
+ENDINGS = (".csv", ".parquet", ".jsonl")
 OUTPUT_COLUMNS = ("score", "label", "decision", "probability")
+OUTPUT_REASON = re.compile(r"reasons|reason_\d+(_value|_effect)?")
 # Characters that start a formula in spreadsheets: OWASP's list for CSV injection, with full-width forms.
 FORMULA_STARTS = tuple("=+-@\t\r\n＝＋－＠")
 NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
@@ -471,6 +524,8 @@ def predict(
     keep: str | Sequence[str] = (),
     keep_all: bool = False,
     proba: bool = False,
+    reasons: int | None = None,
+    reasons_for: str = "flagged",
     reading: Reading | None = None,
 ) -> Any:
     """Predict scores and labels.
@@ -487,6 +542,11 @@ def predict(
         Whether to keep all columns.
     proba : bool, default=False
         Whether to return the probability of the positive class, calibrated on the held-out rows of the fit.
+    reasons : int, default=None
+        Number of columns to return for each flagged row that moved its score most, with their values, as in
+        :meth:`TableModel.reasons`. None returns none.
+    reasons_for : {"flagged", "all"}, default="flagged"
+        Rows that get reasons.
     reading
 
     Returns
@@ -508,7 +568,8 @@ def predict(
     need_tables()
     import pyarrow as pa
 
-    scoring = Scoring(model, table, keep, keep_all, proba, chosen(Reading, reading))
+    asked = _asked(model, reasons, reasons_for)
+    scoring = Scoring(model, table, keep, keep_all, proba, chosen(Reading, reading), reasons=asked)
     batches = [pa.table(batch) for batch in scoring.batches()]
     found = pa.concat_tables(batches, promote_options="permissive").to_pandas()
     return found.set_index(table.index) if hasattr(table, "iloc") else found
@@ -523,6 +584,8 @@ def write_predictions(
     keep: str | Sequence[str] = (),
     keep_all: bool = False,
     proba: bool = False,
+    reasons: int | None = None,
+    reasons_for: str = "flagged",
     escape_formulas: bool = False,
     reading: Reading | None = None,
     progress: Callable[[int], None] | None = None,
@@ -536,13 +599,19 @@ def write_predictions(
     table : ...
         Labels are not needed. A file may be of any size.
     out : str, Path or binary file
-        File name that ends in .csv or .parquet, which is written atomically; or an open file, for csv output.
+        File name that ends in .csv, .parquet or .jsonl, which is written atomically; or an open file, for csv output.
+        In .jsonl, each line is a row, with its reasons as a list.
     keep : str or sequence of str, default=()
         Columns of the table to return with the predictions, after the columns that were declared as ``id`` in the fit.
     keep_all : bool, default=False
         Whether to keep all columns.
     proba : bool, default=False
         Whether to return the probability of the positive class, calibrated on the held-out rows of the fit.
+    reasons : int, default=None
+        Number of columns to return for each flagged row that moved its score most, with their values, as in
+        :meth:`TableModel.reasons`. None returns none.
+    reasons_for : {"flagged", "all"}, default="flagged"
+        Rows that get reasons.
     escape_formulas : bool, default=False
         Whether to put ``'`` before text that a spreadsheet would take for a formula; for csv only.
     reading
@@ -556,19 +625,30 @@ def write_predictions(
     """
     need_tables()
     path = Path(out) if isinstance(out, str | Path) else None
-    if escape_formulas and path is not None and path.suffix == ".parquet":
-        needed = " applies to csv files only, which spreadsheets open; got a .parquet file"
+    if escape_formulas and path is not None and path.suffix in ENDINGS[1:]:
+        needed = f" applies to csv files only, which spreadsheets open; got a {path.suffix} file"
         raise ParameterError(Parameter("escape_formulas"), needed)
-    ending = _ending(path)
+    ending, asked = _ending(path), _asked(model, reasons, reasons_for)
     if path is not None:
         check_not_input(path, [file for file in (table, model.path) if isinstance(file, str | Path)])
         check_output(path)
-    scoring = Scoring(model, table, keep, keep_all, proba, chosen(Reading, reading), escape_formulas)
+    scoring = Scoring(model, table, keep, keep_all, proba, chosen(Reading, reading), escape_formulas, asked)
     batches = scoring.batches()
     first = next(batches)  # before the output is opened, so that an invalid table writes nothing to a pipe
     with nullcontext(out) if path is None else output_file(path) as file:
-        _write(chain([first], batches), file, ending, progress or (lambda count: None))
+        _write(chain([first], batches), file, ending, progress or (lambda count: None), asked)
     return scoring.summary()
+
+
+def _asked(model: TableModel, n: int | None, rows: str) -> Reasons | None:
+    """Return the reasons that are wanted, if any; raise ParameterError if the model does not have them."""
+    if n is None:
+        if rows != FLAGGED:
+            raise ParameterError(Parameter("reasons_for", rows), " requires ", Parameter("reasons", ...))
+        return None
+    asked = Reasons(model.model, model.facts, model.family, n, rows)
+    asked.check()
+    return asked
 
 
 def batch_scores(model: Any, X: Any, positive: str) -> Array:
@@ -594,7 +674,9 @@ class Scoring:
         proba: bool,
         reading: Reading,
         escape_formulas: bool = False,
+        reasons: Reasons | None = None,
     ) -> None:
+        self._reasons = reasons
         self._fitted, self._proba, self._escape = fitted, proba, escape_formulas
         self._source = fitted.facts.open(table, replace(reading, skip_unlabeled=False))
         self._day_first = reading.day_first
@@ -619,15 +701,20 @@ class Scoring:
         self._options |= {"columns": [*types, *more], "types": {**types, **dict.fromkeys(more, "raw")}}
         return kept
 
+    def rows(self) -> Iterator[tuple[Any, Any, Array]]:
+        """Yield batches of rows: the columns of the table, the features, and the scores."""
+        facts, model = self._fitted.facts, self._fitted.model
+        for columns, _ in self._source.batches(batch_size=BATCH_SIZE, **self._options):
+            X = facts.features_of(columns, self._source, day_first=self._day_first, levels=self._levels)
+            self._shares.add(X)
+            yield columns, X, positive_scores(model, X, pos_label=facts.positive)
+
     def batches(self) -> Iterator[dict[str, Any]]:
         """Yield the columns of the output for batches of rows, as Arrow arrays."""
         import pyarrow as pa
 
         facts, model = self._fitted.facts, self._fitted.model
-        for columns, _ in self._source.batches(batch_size=BATCH_SIZE, **self._options):
-            X = facts.features_of(columns, self._source, day_first=self._day_first, levels=self._levels)
-            self._shares.add(X)
-            scores = positive_scores(model, X, pos_label=facts.positive)
+        for columns, X, scores in self.rows():
             labels = np.where(scores > 0, facts.positive, facts.negative)
             self._positive += int(np.count_nonzero(scores > 0))
             found = {self._name(name): pa.array(columns[name], from_pandas=True) for name in self._kept}
@@ -639,11 +726,13 @@ class Scoring:
                 found["decision"] = pa.array(decided)
             if self._proba:
                 found["probability"] = pa.array(calibrated(facts.calibration, scores))
+            if self._reasons is not None:
+                found |= self._reasons.output(X, columns, scores)
             yield {name: _escaped(column) for name, column in found.items()} if self._escape else found
 
     def _name(self, name: str) -> str:
         """Return the name of a kept column in the output, which has columns of its own."""
-        return f"{name}_table" if name in OUTPUT_COLUMNS else name
+        return f"{name}_table" if name in OUTPUT_COLUMNS or OUTPUT_REASON.fullmatch(name) else name
 
     def summary(self) -> PredictionSummary:
         """Return the summary of the batches that were scored."""
@@ -664,15 +753,21 @@ def _escaped(column: Any) -> Any:
 
 
 def _ending(out: Path | None) -> str:
-    """Return the format, .csv or .parquet; csv for a device or a pipe without one of these extensions."""
+    """Return the format, .csv, .parquet or .jsonl; csv for a device or a pipe without one of these extensions."""
     if out is None or (out.suffix not in ENDINGS and is_special(out)):
         return ".csv"
     if out.suffix not in ENDINGS:
-        raise DataError(f"the output file must end in .csv or .parquet; got {out.name!r}")
+        raise DataError(f"the output file must end in .csv, .parquet or .jsonl; got {out.name!r}")
     return out.suffix
 
 
-def _write(batches: Iterable[dict[str, Any]], file: Any, ending: str, progress: Callable[[int], None]) -> None:
+def _write(
+    batches: Iterable[dict[str, Any]],
+    file: Any,
+    ending: str,
+    progress: Callable[[int], None],
+    reasons: Reasons | None,
+) -> None:
     import pyarrow as pa
     from pyarrow.csv import CSVWriter, WriteOptions
     from pyarrow.parquet import ParquetWriter
@@ -681,11 +776,15 @@ def _write(batches: Iterable[dict[str, Any]], file: Any, ending: str, progress: 
     try:
         for batch in batches:
             table = pa.table(batch)
-            if writer is None and parquet:
-                writer = ParquetWriter(file, table.schema)
-            elif writer is None:
-                writer = CSVWriter(file, table.schema, write_options=WriteOptions(quoting_style="needed"))
-            writer.write_table(table.cast(writer.schema) if parquet else table)
+            if ending == ".jsonl":
+                rows = table.to_pylist() if reasons is None else map(reasons.nested, table.to_pylist())
+                file.writelines(f"{json.dumps(row, default=str)}\n".encode() for row in rows)
+            else:
+                if writer is None and parquet:
+                    writer = ParquetWriter(file, table.schema)
+                elif writer is None:
+                    writer = CSVWriter(file, table.schema, write_options=WriteOptions(quoting_style="needed"))
+                writer.write_table(table.cast(writer.schema) if parquet else table)
             progress(table.num_rows)
     finally:
         if writer is not None:

@@ -11,16 +11,21 @@ import numpy as np
 
 from rocmax._files import check_not_input, check_output, write_file
 from rocmax._support import Array, Parameter, holding, need
-from rocmax._validation import positive_index
+from rocmax._validation import check_range, positive_index
 from rocmax.data import DataError, Reading
-from rocmax.report import Change, Feature, ReportModel, Segment, TestData, features_of, render
+from rocmax.report import Alert, Change, Feature, ReportModel, Segment, TestData, features_of, render
 from rocmax.report.page import LAYOUT
 from rocmax.tables.evaluate import ScoredTable, score_table, usable_groups
 from rocmax.tables.model import TITLES, Facts, TableModel, ValueShares, known_levels
 from rocmax.tables.options import HOLDERS, chosen
+from rocmax.tables.preprocess import MISSING
 from rocmax.tables.read import need_tables
+from rocmax.tables.reasons import Reasons
 from rocmax.tables.tune import family_text, tuning_text
 from rocmax.thresholds import calibrated
+
+# What stands for a category of few rows.
+OTHER = "(other)"
 
 
 @holding(HOLDERS)
@@ -31,6 +36,7 @@ def write_report(
     *,
     target: str | None = None,
     segment: str | None = None,
+    alerts: int = 5,
     reading: Reading | None = None,
     notify: Callable[[str], None] | None = None,
 ) -> None:
@@ -52,6 +58,9 @@ def write_report(
     segment : str, default=None
         Column of the first model by whose values the results are also given, with confidence intervals. Numbers are
         divided at their quartiles.
+    alerts : int, default=5
+        Number of flagged rows to show, with the columns that moved their scores most. 0 shows none: no value of a
+        single row is then in the page.
     reading
     notify : callable, default=None
         Called with each note as soon as it is known.
@@ -75,6 +84,7 @@ def write_report(
     files = [file for file in (table, *(model.path for model in fitted)) if isinstance(file, str | Path)]
     check_not_input(out, files)
     check_output(out)
+    check_range("alerts", alerts, 0, 100, "an integer from 0 to 100", integer=True)
     reading = chosen(Reading, reading)
     scored = [score_table(model, table, target, reading) for model in fitted]
     first = scored[0]
@@ -89,7 +99,7 @@ def write_report(
     names = _distinct([entry.fitted.name for entry in scored])
     facts = first.fitted.facts
     page = render(
-        [_model(entry, name) for entry, name in zip(scored, names, strict=True)],
+        [_model(entry, name, alerts) for entry, name in zip(scored, names, strict=True)],
         TestData(
             Path(table).name if isinstance(table, str | Path) else "the table",
             first.target.is_positive,
@@ -122,7 +132,7 @@ def _distinct(names: list[str]) -> list[str]:
     return [f"{name} ({i + 1})" if names.count(name) > 1 else name for i, name in enumerate(names)]
 
 
-def _model(entry: ScoredTable, name: str) -> ReportModel:
+def _model(entry: ScoredTable, name: str, n_alerts: int) -> ReportModel:
     about = entry.fitted.facts
     facts = [
         ("fitted", about.fitted),
@@ -150,7 +160,31 @@ def _model(entry: ScoredTable, name: str) -> ReportModel:
         feature_value,
         calibrated(about.calibration, entry.scores),
         min_tpr=about.min_tpr or None,
+        alerts=_alerts(entry, n_alerts),
     )
+
+
+def _alerts(entry: ScoredTable, n_alerts: int) -> list[Alert]:
+    """Return flagged rows with their reasons, evenly spaced from the highest score to the lowest.
+
+    Categories that the model does not store, because few rows have them, are not shown.
+    """
+    facts, flagged = entry.fitted.facts, np.flatnonzero(entry.predicted)
+    asked = Reasons(entry.fitted.model, facts, facts.family, 1)
+    if not n_alerts or not flagged.size or not asked.has_any():
+        return []
+    asked = replace(asked, n=min(3, len(asked.columns)))
+    flagged = flagged[np.argsort(-entry.scores[flagged], kind="stable")]
+    rows = flagged[np.unique(np.linspace(0, flagged.size - 1, n_alerts).round().astype(np.intp))]
+    levels, found = known_levels(entry.fitted.model, facts.features), []
+    for row, *parts in zip(rows.tolist(), *asked.of_rows(entry.X, entry.columns, rows), strict=True):
+        reasons = [
+            (name, value if name not in levels or value in {*levels[name], MISSING} else OTHER, effect)
+            for name, value, effect in zip(*parts, strict=True)
+            if name is not None
+        ]
+        found.append(Alert(row + 1, float(entry.scores[row]), str(entry.target.labels[row]), reasons))
+    return found
 
 
 def _later_text(later: dict[str, Any]) -> str:
@@ -210,30 +244,26 @@ def _top_features(entry: ScoredTable, pipeline: Any) -> tuple[list[Feature], str
     """Return the most important features of a model, and what their values are.
 
     They are the spread of the contributions of the columns of a linear or additive model, the gain of trees, and the
-    weights of linear models without columns, or with too many.
+    weights of linear models without columns, or of an earlier version.
     """
-    classifier = pipeline.named_steps["model"]
-    if hasattr(classifier, "coef_") and hasattr(entry.X, "columns") and entry.X.shape[1] <= LAYOUT.contribution_columns:
-        directed = entry.fitted.family != "additive"
-        return _contributions(pipeline, entry, directed), "standard deviation of its contribution"
+    classifier, asked = pipeline.named_steps["model"], Reasons(pipeline, entry.fitted.facts, entry.fitted.family, 1)
+    if hasattr(classifier, "coef_") and hasattr(entry.X, "columns") and asked.has_any():
+        return _contributions(asked, entry), "standard deviation of its contribution"
     found, kind = features_of(pipeline, None, positive_index(classifier.classes_, entry.target.positive))
     return [replace(feature, name=feature.name.partition("__")[2] or feature.name) for feature in found], kind
 
 
-def _contributions(pipeline: Any, entry: ScoredTable, directed: bool) -> list[Feature]:
+def _contributions(asked: Reasons, entry: ScoredTable) -> list[Feature]:
     """Return the standard deviation of the contribution of each column to the score of a linear or additive model.
 
-    The score with one column set to a constant differs from the score by the contribution of that column. With
-    ``directed``, numeric columns have the sign of their effect.
+    Numeric columns of linear models have the sign of their effect.
     """
-    X = entry.X.head(LAYOUT.contribution_rows)
-    sign = 1 if positive_index(pipeline.classes_, entry.target.positive) == 1 else -1
-    scores, first = pipeline.decision_function(X), np.zeros(len(X), dtype=np.intp)
-    kinds, found = entry.fitted.facts.features or {}, []
-    for name in kinds:
-        without = X.assign(**{name: X[name].iloc[first].to_numpy()})
-        part = sign * (scores - pipeline.decision_function(without))
-        direction = _direction(X[name].to_numpy(dtype=np.float64), part) if directed and kinds[name] == "number" else 0
+    rows = LAYOUT.contribution_rows
+    made = asked.contributions(entry.X.head(rows), entry.columns.head(rows))
+    found = []
+    for name, part in zip(made.columns, made.values.T, strict=True):
+        directed = entry.fitted.family != "additive" and name in asked.numbers
+        direction = _direction(made.data[name].to_numpy(dtype=np.float64), part) if directed else 0
         found.append(Feature(name, float(np.std(part)), direction))
     return sorted(found, key=lambda feature: -feature.value)[: LAYOUT.n_features]
 

@@ -32,6 +32,7 @@ from rocmax._support import Array, Bools, Index, hushed, need, part, stage
 from rocmax._validation import class_scores
 from rocmax.boosted.classifier import BoostedClassifier
 from rocmax.data import DataError
+from rocmax.explain import keep_means, row_means
 from rocmax.linear.auc import AUCClassifier
 from rocmax.linear.partial_auc import PartialAUCClassifier, PartialAUCClassifierCV
 from rocmax.metrics import make_scorer
@@ -340,7 +341,7 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
         self.tuning_: dict[str, Any] | None = None
         self._fold_scores: list[float] | None = None
         if not splits:
-            classifier.fit(prepared(table, X, classifier), y)
+            _fit(classifier, prepared(table, X, classifier), y)
             self.pipeline_ = pipeline
         elif grid is None:
             stage(f"tuning {self.model} in {len(splits)} folds")
@@ -526,10 +527,17 @@ def fit_tuned(
         search = GridSearchCV(classifier, grid, scoring=scoring, cv=splits, refit=False, error_score="raise").fit(
             rows, labels
         )
-    classifier.set_params(**search.best_params_).fit(rows, labels)
+    _fit(classifier.set_params(**search.best_params_), rows, labels)
     found = {"chosen": search.best_params_, "tried": grid, "score": float(search.best_score_), **_size(splits)}
     by_fold = [float(search.cv_results_[f"split{i}_test_score"][search.best_index_]) for i in range(len(splits))]
     return Pipeline([("table", table), ("model", classifier)]), found, by_fold
+
+
+def _fit(classifier: Any, rows: Any, labels: NDArray[Any]) -> None:
+    """Fit a classifier; those of scikit-learn get the means to which contributions refer."""
+    classifier.fit(rows, labels)
+    if not hasattr(classifier, "contributions"):
+        keep_means(classifier, row_means(rows, None))
 
 
 def prepared(table: Any, X: Any, classifier: Any) -> Any:
@@ -605,7 +613,7 @@ def fitted_again(pipeline: Pipeline, X: Any, labels: NDArray[Any], splits: list[
     classifier = with_choices(fitted)
     if averaged:
         classifier = clone(fitted).set_params(Cs=(fitted.C_ or min(fitted.Cs),), cv=splits)
-    classifier.fit(prepared(table, X, classifier), labels)
+    _fit(classifier, prepared(table, X, classifier), labels)
     if averaged:
         classifier.set_params(cv=None)  # as in `fit_self_tuned`
     return Pipeline([("table", table), ("model", classifier)])
