@@ -10,7 +10,11 @@ DOCS_BUILT := docs/_build docs/gallery docs/repository docs/api/generated docs/a
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup
 CORE := losses solvers metrics penalties measures linear test_operators.py
 
-.PHONY: demo test test-fast test-core test-oldest golden house mutants lint bench docs clean
+# Scripts of benchmarks/papers; those of the second list take a few minutes in all.
+PAPERS := algorithm1 table4 published published_rivals kernels rocsvm sparse_radii stochastic_auc ftrl_regret
+PAPERS_QUICK := emboli iterations learning_curve minibatch_curves stochastic_epochs synthetic_times thrombin
+
+.PHONY: demo test test-fast test-core test-oldest golden house mutants lint bench papers papers-quick docs clean
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -62,6 +66,17 @@ lint: $(STAMP)-lint
 
 bench: $(STAMP)-bench
 	$(BIN)/python -m benchmarks.run
+
+# All pages of docs/papers.md: figures that are kept in benchmarks/results are read, and missing ones are computed.
+papers: $(STAMP)-bench
+	for name in $(PAPERS) $(PAPERS_QUICK); do $(BIN)/python -m benchmarks.papers.$$name || exit 1; done
+
+# The short ones and one set of Table 4, computed anew in a directory of their own.
+papers-quick: export ROCMAX_RESULTS := $(shell mktemp -d -u)
+papers-quick: $(STAMP)-bench
+	mkdir -p $(ROCMAX_RESULTS)
+	for name in $(PAPERS_QUICK) "table4 --splits 1 --sets letter:Q"; do $(BIN)/python -m benchmarks.papers.$$name || exit 1; done
+	@echo "The pages are in $(ROCMAX_RESULTS)"
 
 # The site, docs/_build/html/index.html. A warning, a name or a link that leads nowhere is an error. The pages of the API
 # are written anew: Sphinx does not see that a docstring has changed, because public names live in the packages.

@@ -14,9 +14,7 @@ def kept(name: str, jobs: Iterable[tuple[Any, ...]], work: Callable[..., Any]) -
 
     A job is a tuple of texts and numbers; ``work`` returns what JSON can hold, or None to leave the job out.
     """
-    path = RESULTS / f"{name}.jsonl"
-    lines = path.read_text().splitlines() if path.exists() else []
-    done = {tuple(job): (found, seconds) for job, found, seconds in map(json.loads, lines)}
+    path, done = RESULTS / f"{name}.jsonl", stored(name)
     wanted, total = {}, 0.0
     for job in jobs:
         if job not in done:
@@ -30,6 +28,13 @@ def kept(name: str, jobs: Iterable[tuple[Any, ...]], work: Callable[..., Any]) -
         wanted[job] = done[job][0]
         total += done[job][1]
     return wanted, total
+
+
+def stored(name: str) -> dict[tuple[Any, ...], tuple[Any, float]]:
+    """Return the figures of ``results/<name>.jsonl``, each with the CPU seconds it took."""
+    path = RESULTS / f"{name}.jsonl"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return {tuple(job): (found, seconds) for job, found, seconds in map(json.loads, lines)}
 
 
 def forget(name: str, chosen: Callable[..., bool]) -> None:

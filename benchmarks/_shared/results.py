@@ -12,9 +12,10 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
-RESULTS = Path(__file__).resolve().parents[1] / "results"
+RESULTS = Path(os.environ.get("ROCMAX_RESULTS") or Path(__file__).resolve().parents[1] / "results")
 ROCMAX = str(Path(sys.executable).with_name("rocmax"))
 
 
@@ -63,6 +64,13 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join([text[0], rule, *text[1:]])
 
 
+def with_error(values: Iterable[float], digits: int = 4, sign: str = "") -> str:
+    """Return the mean of the results of several splits, and its standard error if there is more than one."""
+    figures = list(values)
+    error = f" ± {stdev(figures) / len(figures) ** 0.5:.{digits}f}" if len(figures) > 1 else ""
+    return f"{fmean(figures):{sign}.{digits}f}{error}"
+
+
 def machine() -> str:
     """Describe what the figures depend on."""
     packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn"))
@@ -74,4 +82,4 @@ def publish(name: str, title: str, sections: Iterable[str], quick: bool = False)
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}{'_quick' if quick else ''}.md"
     path.write_text("\n\n".join([f"# {title}", machine(), *sections]) + "\n", encoding="utf-8")
-    print(f"wrote {path.relative_to(RESULTS.parents[1])}")
+    print(f"wrote {path}")

@@ -96,7 +96,7 @@ def stream(model, parts):
 
 
 def published(measure, **parameters):
-    return MiniBatchClassifier(measure, average="uniform", fit_intercept=False, random_state=0, **parameters)
+    return MiniBatchClassifier(measure, as_published=True, random_state=0, **parameters)
 
 
 @pytest.mark.parametrize("radius", [0.4, 100.0])
@@ -116,9 +116,7 @@ def test_1pmb_for_precision_at_k(k):
     parts, eta, m = unit_batches(), 0.02, 3
     scale = 2 * k / m
     iterates, mean = mini_batches(parts, precision_gradient(k), eta, 0.6)
-    model = published(
-        "precision_at_k", k=k / 8, reference="positives", batch_size=8, learning_rate=eta * m**2 / k, radius=0.6 / scale
-    )
+    model = published("precision_at_k", k=k / 8, batch_size=8, learning_rate=eta * m**2 / k, radius=0.6 / scale)
     np.testing.assert_allclose(scale * stream(model, parts), iterates, atol=1e-12)
     np.testing.assert_allclose(scale * model.coef_[0], mean, atol=1e-12)
 
@@ -140,7 +138,7 @@ def test_2pmb_for_the_partial_auc(monkeypatch):
 
     monkeypatch.setattr(MiniBatchSteps, "step", spy)
     model = published(
-        "partial_auc", max_fpr=beta, batch_size=10, reservoir_size=10, positives="fixed", max_iter=2,
+        "partial_auc", max_fpr=beta, batch_size=10, reservoir_size=10, max_iter=2,
         learning_rate=eta * 10 * 10 * beta, radius=radius,
     ).fit(X, y)  # fmt: skip
     assert len(seen) == 8
@@ -155,6 +153,31 @@ def test_2pmb_for_the_partial_auc(monkeypatch):
     iterates, mean = mini_batches(seen, auc_gradient(beta), eta, radius)
     np.testing.assert_allclose(steps, iterates, atol=1e-12)
     np.testing.assert_allclose(model.coef_[0], mean, atol=1e-12)
+
+
+@pytest.mark.parametrize("reservoir_size", [None, 30])
+def test_the_published_form_replaces_four_choices_and_takes_one_pass(reservoir_size):
+    rng = np.random.default_rng(1)
+    y = (np.arange(600) < 150).astype(int)
+    X = rng.standard_normal((600, 3)) + 0.7 * y[:, None]
+    common = {"k": 0.1, "batch_size": 50, "reservoir_size": reservoir_size, "random_state": 0}
+    choices = {"average": "uniform", "positives": "fixed", "reference": "positives", "fit_intercept": False}
+    one = MiniBatchClassifier("precision_at_k", as_published=True, **common).fit(X, y)
+    two = MiniBatchClassifier("precision_at_k", max_iter=1, **choices, **common).fit(X, y)
+    assert one.n_iter_ == 1
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+    for name in choices:
+        others = {key: value for key, value in choices.items() if key != name}
+        three = MiniBatchClassifier("precision_at_k", max_iter=1, **others, **common).fit(X, y)
+        # Without a reservoir, there is no choice of positives, and precision at k does not depend on a shift.
+        without_effect = name == "fit_intercept" or (name == "positives" and reservoir_size is None)
+        assert np.array_equal(one.coef_, three.coef_) == without_effect
+    shifted, published = (
+        MiniBatchClassifier("f_beta", average="uniform", positives="fixed", max_iter=1, fit_intercept=not last,
+                            as_published=last, batch_size=50, reservoir_size=reservoir_size, random_state=0).fit(X, y)
+        for last in (False, True)
+    )  # fmt: skip
+    assert not np.array_equal(shifted.coef_, published.coef_)
 
 
 def test_the_sample_for_precision_at_k_has_no_weights_if_it_is_fixed():

@@ -1,4 +1,4 @@
-"""RankBoost, pAUCBoost and AUC trees against slow transcriptions of their papers."""
+"""RankBoost and AUC trees against slow transcriptions of their papers."""
 
 from itertools import pairwise
 
@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import norm
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 
-from rocmax.papers import AUCTreeClassifier, PAUCBoostClassifier, RankBoostClassifier
-from rocmax.papers.trees import SmoothPartialAUC, SortedFeatures, midpoint
+from rocmax.papers import AUCTreeClassifier, RankBoostClassifier
+from rocmax.papers.trees import SortedFeatures, midpoint
 
 
 def tiny(seed, n=16, d=3, levels=6):
@@ -92,7 +91,7 @@ def test_a_perfect_stump_gets_a_finite_weight():
 def test_the_best_stump_is_the_best_of_all(seed):
     X, _ = tiny(seed)
     c = np.random.default_rng(seed).standard_normal(X.shape[0])
-    (stump,) = SortedFeatures(X).leading(c, 1)
+    stump = SortedFeatures(X).best(c)
     gains = {(f, t): c[X[:, f] > t].sum() for f, t in all_stumps(X)}
     assert abs(stump.gain) == pytest.approx(max(map(abs, gains.values())))
     assert gains[stump.feature, stump.threshold] == pytest.approx(stump.gain)
@@ -142,49 +141,3 @@ def test_the_tree_keeps_its_limits():
     assert min(weight[leaf == node].sum() for node in np.unique(leaf)) >= 20
     assert (model.feature_[leaf] == -1).all()
     assert AUCTreeClassifier(2).fit(X, y).value_.size <= 7
-
-
-def slow_smooth(scores, y, a, b):
-    """The smooth partial AUC by a double loop over distinct negative scores; no ties."""
-    negative = np.sort(scores[y == 0])[::-1]
-    inside = [(z, min(j + 1, b) - max(j, a)) for j, z in enumerate(negative) if min(j + 1, b) > max(j, a)]
-    total = sum(part * norm.cdf(s - z) for s in scores[y == 1] for z, part in inside)
-    return total / ((y == 1).sum() * (b - a))
-
-
-@settings(max_examples=15, deadline=None)
-@given(seed=st.integers(0, 10**6))
-def test_the_slope_of_the_smooth_partial_auc_equals_differences_of_a_double_loop(seed):
-    rng = np.random.default_rng(seed)
-    y, scores = np.arange(25) < 8, rng.standard_normal(25)
-    smooth = SmoothPartialAUC(y, None, 0.1, 0.5)
-    v = rng.standard_normal(25)
-    step = 1e-6
-    up, down = (slow_smooth(scores + t * v, y.astype(int), 1.7, 8.5) for t in (step, -step))
-    finite = (up - down) / (2 * step)
-    assert smooth.gradient(scores) @ v == pytest.approx(finite, abs=1e-6)
-
-
-def test_pauc_boost_learns_from_binary_features():
-    rng = np.random.default_rng(0)
-    X = rng.integers(0, 2, (1000, 6)).astype(float)
-    y = (X[:, :3].sum(axis=1) + rng.standard_normal(1000) > 2.5).astype(int)
-    assert PAUCBoostClassifier(0.02, 0.05, n_estimators=10).fit(X, y).score(X, y) > 0.19
-
-
-def test_tied_negatives_share_the_window():
-    y = np.array([1, 0, 0, 0, 0])
-    gradient = SmoothPartialAUC(y == 1, None, 0.0, 0.5).gradient(np.zeros(5))
-    np.testing.assert_allclose(gradient[1:], gradient[1])
-    assert gradient.sum() == pytest.approx(0.0)
-
-
-def test_pauc_boost_never_falls_and_beats_chance():
-    X, y = make_classification(600, 8, weights=[0.8], flip_y=0.1, random_state=0)
-    model = PAUCBoostClassifier(0.0, 0.1, n_estimators=30).fit(X, y)
-    assert (np.diff(model.train_partial_auc_) > 0).all()
-    assert model.score(X, y) > 0.5
-    assert np.mean(model.predict(X[y == 0]) == 1) <= 0.1
-    for name, value in {"min_fpr": 0.5, "n_estimators": 0}.items():
-        with pytest.raises(ValueError, match=name):
-            PAUCBoostClassifier(**{name: value}).fit(X, y)

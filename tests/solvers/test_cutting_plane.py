@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from helpers.solver_cases import DIFFERENCE, HINGE, a_start, every_convex_case, sample, solve, tight
+from oracles import brute
+from oracles import qp as oracles_qp
 from oracles.cutting_plane import algorithm_1
 from rocmax.losses import PartialAUCHinge, PartialAUCStructural, PartialAUCTight
 from rocmax.losses.base import BoundLoss
@@ -251,6 +253,45 @@ def test_cccp_with_the_published_inner_solver():
         assert published.converged
         assert published.objective <= DIFFERENCE.objective(start, X, y, C, weight)
         assert published.objective == pytest.approx(certified.objective, rel=2e-2)
+
+
+def algorithm_4(X, y, C, w, a, b, tau):
+    """The concave-convex procedure of the paper: each convex problem by a QP over constraints, until little is gained.
+
+    Plus and minus are b/(b-a) and a/(b-a) times the tight loss of [0, b] and [0, a].
+    """
+    objectives = [0.5 * w @ w + C * brute.partial_auc_hinge(X @ w, y, None, a, b)[0]]
+    while len(objectives) < 2 or objectives[-2] - objectives[-1] > tau:
+        slope = X.T @ brute.partial_auc_tight(X @ w, y, None, 0.0, a)[1]
+        w = oracles_qp.partial_auc(X, y, C * b / (b - a), None, 0.0, b, linear=-C * a / (b - a) * slope).w
+        objectives.append(0.5 * w @ w + C * brute.partial_auc_hinge(X @ w, y, None, a, b)[0])
+    return objectives
+
+
+@pytest.mark.parametrize("tau", [1e-1, 1e-3])
+@pytest.mark.parametrize("C", [1.0, 10.0])
+def test_cccp_with_the_absolute_tolerance_of_the_paper(C, tau):
+    X, y, _ = sample(4, n=40)
+    case, start = DIFFERENCE, np.full(X.shape[1], 0.3)
+    expected = algorithm_4(X, y, C, start, DIFFERENCE.loss.min_fpr, DIFFERENCE.loss.max_fpr, tau)
+    result = solve(CCCP(1e-7, inner=SmoothedNewton(1e-7, 2000), tau=tau), case, X, y, C, None, start)
+    found = [entry.objective for entry in result.trace]
+    assert result.converged
+    np.testing.assert_allclose(found, np.minimum.accumulate(expected[1:]), rtol=1e-4)
+
+
+def test_the_absolute_tolerance_of_cccp_does_not_depend_on_the_objective():
+    X, y, _ = sample(4, n=60)
+    start = np.full(X.shape[1], 0.3)
+    first = solve(CCCP(1e-4), DIFFERENCE, X, y, 100.0, None, start)
+    assert first.objective > 10
+    assert len(first.trace) > 1
+    one = solve(CCCP(1e-4, tau=1e3), DIFFERENCE, X, y, 100.0, None, start)
+    assert one.converged
+    assert len(one.trace) == 1
+    stopped = solve(CCCP(1e-4, 1, tau=1e-9), DIFFERENCE, X, y, 100.0, None, start)
+    assert not stopped.converged
+    assert "raise max_iter or tau" in stopped.message
 
 
 def test_cccp_on_a_convex_loss_is_its_inner_solver():

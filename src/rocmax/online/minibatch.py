@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,8 @@ from rocmax._support import Array, Bools
 from rocmax._validation import Block, TrainingSet, check_choice, check_number, random_source
 from rocmax.base import MeasureParameterMixin
 from rocmax.linear.base import LinearScoreClassifier
+from rocmax.losses import PrecisionAtK
+from rocmax.losses.base import Loss
 from rocmax.measures import Measure
 from rocmax.online.base import RULES as STREAM
 from rocmax.online.base import BatchStreamMixin
@@ -31,6 +33,19 @@ class MiniBatchRules:
 
 
 RULES = MiniBatchRules()
+
+
+class Form(NamedTuple):
+    """Form of the method, in which the published one differs from the default."""
+
+    average: str
+    positives: str
+    fit_intercept: bool
+    fewest_steps: int
+    fewest_passes: int
+
+
+PUBLISHED = Form("uniform", "fixed", False, fewest_steps=1, fewest_passes=1)
 
 
 class StreamState:
@@ -152,6 +167,10 @@ class MiniBatchClassifier(BatchStreamMixin, MeasureParameterMixin, LinearScoreCl
         Whether the steps include an intercept for losses that depend on a shift of the scores: those of "f_beta" and
         "g_mean", and "precision_at_k" with ``reference="positives"``. It is not part of the published methods. The
         threshold is chosen in both cases.
+    as_published : bool, default=False
+        Whether to use the published method: 1PMB, or 2PMB with ``reservoir_size``. Then ``average`` is "uniform",
+        ``positives`` is "fixed", ``fit_intercept`` is False and the reference of the precision at k is "positives",
+        whatever their values, and ``max_iter=None`` takes one pass.
     random_state, pos_label, verbose
 
     Attributes
@@ -176,9 +195,8 @@ class MiniBatchClassifier(BatchStreamMixin, MeasureParameterMixin, LinearScoreCl
 
     Notes
     -----
-    ``MiniBatchClassifier(average="uniform", fit_intercept=False)`` is 1PMB as published, and with
-    ``reservoir_size=batch_size, positives="fixed"`` 2PMB; for precision at k, both with ``reference="positives"``. The
-    published losses are sums, ours are means. Hence a published step length :math:`\eta` corresponds to
+    ``MiniBatchClassifier(as_published=True)`` is 1PMB, and with ``reservoir_size=batch_size`` 2PMB. The published
+    losses are sums, ours are means. Hence a published step length :math:`\eta` corresponds to
     ``learning_rate`` equal to :math:`\eta` times the number of pairs in the window of a batch for the partial AUC, and
     to :math:`\eta m^2 / k` for precision at k and batches with :math:`m` positives, where the published weights are
     :math:`2k/m` times ours.
@@ -205,6 +223,8 @@ class MiniBatchClassifier(BatchStreamMixin, MeasureParameterMixin, LinearScoreCl
     _free = ("max_iter", "random_state", "verbose")
     max_iter: int | None  # type: ignore[assignment]  # None chooses a number of passes by the number of rows
     _stream: StreamState
+    # The default applies to models that were saved by versions without this parameter.
+    as_published: bool = False
 
     def __init__(
         self,
@@ -224,6 +244,7 @@ class MiniBatchClassifier(BatchStreamMixin, MeasureParameterMixin, LinearScoreCl
         radius: float | None = None,
         average: str = "linear",
         fit_intercept: bool = True,
+        as_published: bool = False,
         random_state: Any = None,
         pos_label: Any = None,
         verbose: bool = False,
@@ -243,6 +264,7 @@ class MiniBatchClassifier(BatchStreamMixin, MeasureParameterMixin, LinearScoreCl
         self.radius = radius
         self.average = average
         self.fit_intercept = fit_intercept
+        self.as_published = as_published
         self.random_state = random_state
         self.pos_label = pos_label
         self.verbose = verbose
@@ -279,15 +301,24 @@ class MiniBatchClassifier(BatchStreamMixin, MeasureParameterMixin, LinearScoreCl
         """Return the optimizer in its initial state."""
         radius = np.inf if self.radius is None else self.radius
         rate = None if isinstance(self.learning_rate, str) else self.learning_rate
-        loss = self._convex_loss(measure).with_intercept()
-        return MiniBatchSteps(loss, n_features, rate, radius, self.average, self.fit_intercept)
+        loss, form = self._convex_loss(measure).with_intercept(), self._form()
+        return MiniBatchSteps(loss, n_features, rate, radius, form.average, form.fit_intercept)
+
+    def _form(self) -> Form:
+        own = Form(self.average, self.positives, self.fit_intercept, RULES.fewest_steps, RULES.fewest_passes)
+        return PUBLISHED if self.as_published else own
+
+    def _convex_loss(self, measure: Measure) -> Loss:
+        loss = super()._convex_loss(measure)
+        return replace(loss, reference="positives") if self.as_published and isinstance(loss, PrecisionAtK) else loss
 
     def _minimize(self, data: TrainingSet, w0: Array | None, callback: Callback | None) -> Result:
         rng = random_source(self.random_state)
         rows = rng.permutation(data.positive.size)
         measure = self._make_measure().as_fraction(rows.size)
         per_pass = n_batches(rows.size, self.batch_size)
-        passes = self.max_iter or max(RULES.fewest_passes, -(-RULES.fewest_steps // per_pass))
+        form = self._form()
+        passes = self.max_iter or max(form.fewest_passes, -(-form.fewest_steps // per_pass))
         steps, trace = self.make_steps(measure, data.X.shape[1]), []
         n_skipped = 0
         for n_iter in range(1, passes + 1):
@@ -328,7 +359,7 @@ class MiniBatchClassifier(BatchStreamMixin, MeasureParameterMixin, LinearScoreCl
         positives = rows[data.positive[rows]]
         negatives = rows[~data.positive[rows]]
         ratio, size = positives.size / negatives.size, min(self.reservoir_size, positives.size)
-        fixed = self.positives == "fixed"
+        fixed = self._form().positives == "fixed"
         for i, part in enumerate(np.array_split(negatives, n_batches(negatives.size, self.batch_size))):
             # All positives are in memory: by default, cycle through them, because a single sample for the whole pass
             # would cause a bias. The rows are in random order, so that the first positives are a random sample.

@@ -22,8 +22,8 @@ class CCCP(Parameters):
     Each outer step replaces ``g`` by its tangent at the current weights, which gives a convex upper bound of the
     objective that is exact there, and minimizes this bound with another solver. Steps that would increase the objective
     are not taken. The procedure stops when the decrease in a step is less than ``tol`` times the objective, or ``tol``
-    times the decrease from zero weights if that is smaller. The result is a stationary point; it has no certificate,
-    and its gap is NaN.
+    times the decrease from zero weights if that is smaller; the paper compares it with a fixed ``tau``. The result is a
+    stationary point; it has no certificate, and its gap is NaN.
 
     Parameters
     ----------
@@ -37,6 +37,9 @@ class CCCP(Parameters):
     inner : Solver, default=None
         Solver of the inner problems; None is :class:`SmoothedNewton` with ``tol`` and ``inner_max_iter``. With
         :class:`CuttingPlane`, the first constraint of each inner problem is that of the current weights.
+    tau : float, default=None
+        If given, the rule of the paper is used instead of the relative one: the solver stops when an outer step reduces
+        the objective by at most ``tau``, whatever the size of the objective (0.001 in the paper).
 
     References
     ----------
@@ -48,6 +51,7 @@ class CCCP(Parameters):
     max_iter: int = 100
     inner_max_iter: int = 500
     inner: Solver | None = None
+    tau: float | None = None
     needs_start: ClassVar[bool] = True
 
     def solve(
@@ -82,7 +86,8 @@ class CCCP(Parameters):
             new_objective = penalty.value(new_w) + penalty.C * loss.value_and_gradient(new_scores)[0]
             fall = objective - new_objective
             # The decrease is compared with the total decrease from zero weights, because features may be small.
-            little = fall <= self.tol * min(abs(objective), abs(at_zero - min(objective, new_objective)))
+            relative = self.tol * min(abs(objective), abs(at_zero - min(objective, new_objective)))
+            little = fall <= (relative if self.tau is None else self.tau)
             converged, stuck = step.converged and little, little and not step.converged
             if new_objective < objective:
                 w, scores, objective = new_w, new_scores, new_objective
@@ -91,6 +96,7 @@ class CCCP(Parameters):
                 callback(trace[-1])
             if stuck:
                 break  # further progress of the inner solver is unlikely
-        state = "converged" if converged else "did not reach its tolerance: raise max_iter or tol;"
-        message = f"CCCP {state} objective {objective:.6g} after {len(trace)} outer steps, tol={self.tol:g}"
+        name, limit = ("tol", self.tol) if self.tau is None else ("tau", self.tau)
+        state = "converged" if converged else f"did not reach its tolerance: raise max_iter or {name};"
+        message = f"CCCP {state} objective {objective:.6g} after {len(trace)} outer steps, {name}={limit:g}"
         return Result(w, objective, np.nan, len(trace), converged, message, trace)
