@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from rocmax._folds import FOLD_RULES, Split, check_splits, given_splits, most_folds, search_folds, with_groups
+from rocmax._folds import FOLD_RULES, Split, check_splits, given_splits, most_folds, search_folds
 from rocmax._rounding import score_error
 from rocmax._support import Array, need
 from rocmax._threads import engine_threads
@@ -21,21 +21,13 @@ from rocmax._validation import (
     check_choice,
     check_number,
     check_rows,
-    check_training_set,
     direction,
     positive_index,
     random_source,
     towards,
 )
 from rocmax.base import Decision, MeasureParameterMixin
-from rocmax.boosted.categories import (
-    FROM_DTYPE,
-    Categories,
-    categorical_columns,
-    check_text,
-    encode_categories,
-    find_categories,
-)
+from rocmax.boosted.categories import FROM_DTYPE, Categories, check_table, encode_categories
 from rocmax.boosted.engines import ENGINES, TreeSettings
 from rocmax.boosted.search import (
     AUTO,
@@ -311,15 +303,29 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         -------
         self
         """
+        self.fit_and_score(X, y, sample_weight, groups)
+        return self
+
+    def fit_and_score(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Array:
+        """Tune and fit the model, and return the scores by which the threshold was chosen.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows, as in :meth:`fit`.
+        y, sample_weight
+        groups : array-like of shape (n_samples,), default=None
+            Group of each row, as in :meth:`fit`.
+
+        Returns
+        -------
+        ndarray
+            Scores of the held-out rows of all folds, fold by fold, from models that were not fitted to them. Without
+            cross-validation, scores of the training rows.
+        """
         self._check_parameters()
         need(self.engine)
-        columns = categorical_columns(X, self.categorical_features)
-        check_text(X, columns, self.categorical_features)
-        categories = find_categories(X, columns)
-        data = check_training_set(
-            self, encode_categories(X, categories), y, sample_weight, self.pos_label, allow_missing=True
-        )
-        data = with_groups(data, groups)
+        data, categories = check_table(self, X, y, sample_weight, groups)
         check_limits(data, self.engine)
         self.classes_, self.categories_ = data.classes, categories
         measure = self._make_measure().as_fraction(data.positive.size)
@@ -346,7 +352,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         else:
             self.calibration_ = fit_calibration(scores, data.positive[rows], weight)
         self._warn_if_constant(data.X, self._scores)
-        return self
+        return scores
 
     def decision_function(self, X: Any) -> Array:
         """Return the score of each row minus the threshold; positive values indicate ``classes_[1]``.
