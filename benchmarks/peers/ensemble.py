@@ -1,6 +1,6 @@
 """Test partial AUC of `EnsembleClassifier`, `BoostedClassifier`, extremely randomized trees and AutoGluon.
 
-The sets, splits and windows are those of `benchmarks.peers.boosted`. One fit is judged by both windows. The other models
+The sets, splits and windows are those of `benchmarks.peers.boosted`; both windows judge one fit. The other models
 are
 
 - `BoostedClassifier` with its defaults;

@@ -46,6 +46,8 @@ class EnsembleRules:
     steps: int = 5
     # Fewer members are taken if they are behind the best mean by so many standard errors of the difference.
     n_errors: float = 0.25
+    # With many folds, at least so many trees are grown in each, as the held-out scores of fewer have too many ties.
+    least_trees: int = 100
     # Values of a score between which its rank is interpolated; a tenth of them gives the slope beyond the outermost.
     knots: int = 100
     # The additive member is fitted to at most so many rows, and scores so many at a time: splines take memory.
@@ -429,10 +431,13 @@ def fit_forest(rows: Rows, n_trees: int) -> Fitted:
     """Grow a part of the trees in each fold, and join them."""
     forests: list[Forest] = []
 
+    part = -(-n_trees // len(rows.folds))
+
     def score(train: Index, X: Array) -> Array:
-        part = -(-n_trees // len(rows.folds))
-        forests.append(grow_forest(*rows.some(train), part, rows.seed + len(forests), rows.threads))
-        return forests[-1].predict(X, rows.threads)
+        n_grown = max(part, min(n_trees, RULES.least_trees))
+        forest = grow_forest(*rows.some(train), n_grown, rows.seed + len(forests), rows.threads)
+        forests.append(forest.first(part))
+        return forest.predict(X, rows.threads)
 
     scores = rows.held_out(score)
     if go_forward(rows.folds):

@@ -19,8 +19,8 @@ from sklearn.utils import gen_batches
 from rocmax._support import Array, Bools
 from rocmax._validation import CHECKING
 
-# Values in single precision, as the trees compare them.
-_SINGLES = np.finfo(np.float32)
+# The range of single precision, in which the trees compare values.
+SINGLES = np.finfo(np.float32).min, np.finfo(np.float32).max
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,12 @@ class Forest:
                 scores[rows] += values[:, 0]
         return scores / self.root.size
 
+    def first(self, n_trees: int) -> Forest:
+        """Return the first trees."""
+        end = self.ends[n_trees - 1]
+        arrays = {name: getattr(self, name)[:end] for name in _ARRAYS} | {"root": self.root[:n_trees]}
+        return Forest(self.n_features, **arrays)
+
     @property
     def ends(self) -> NDArray[np.int32]:
         """Number of the node after the last one of each tree."""
@@ -127,7 +133,8 @@ def join_forests(forests: list[Forest]) -> Forest:
 
 def in_single_precision(X: Any) -> NDArray[np.float32]:
     """Return rows in single precision; values beyond its range become the largest ones."""
-    return np.clip(X, _SINGLES.min, _SINGLES.max).astype(np.float32)
+    singles: NDArray[np.float32] = np.clip(X, *SINGLES).astype(np.float32)
+    return singles
 
 
 def check_forest(state: Any) -> None:

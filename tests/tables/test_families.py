@@ -204,19 +204,20 @@ def test_svmlight_files_have_no_additive_model(tmp_path):
         fit_table(tmp_path / "a.svm", model="additive")
     with pytest.raises(DataError, match="the model additive requires a table with columns"):
         compare_models(tmp_path / "a.svm", models=["linear", "additive"])
-    assert families_for(None)[0] == ["linear", "boosted"]
+    assert families_for(None, 60)[0] == ["linear", "boosted"]
     found = compare_models(tmp_path / "a.svm", n_splits=2, tune=False)
     assert sorted(found.table.index) == ["boosted", "linear", "logistic"]
-    assert found.notes[:-1] == ["the family additive is left out: it requires a table with columns, not svmlight data"]
+    reason = "is left out: it requires a table with columns, not svmlight data"
+    assert found.notes[:-1] == [f"the family {name} {reason}" for name in ("additive", "ensemble")]
     assert found.notes[-1] == "2 splits cannot give a p-value below 0.5; use at least n_splits=6"
 
 
 def test_wide_tables_are_compared_without_the_additive_family(monkeypatch):
     kinds = {"a": "number", "b": "number", "c": "text"}
-    assert families_for(kinds) == (list(FAMILIES), [])
+    assert families_for(kinds, 60) == (list(FAMILIES), [])
     monkeypatch.setattr(tuning, "RULES", replace(tuning.RULES, max_spline_columns=1))
-    found, (note,) = families_for(kinds)
-    assert found == ["linear", "boosted"]
+    found, (note,) = families_for(kinds, 60)
+    assert found == ["linear", "boosted", "ensemble"]
     assert note.startswith("the family additive is left out: 2 numeric columns")
 
 
@@ -262,7 +263,7 @@ def rare_steps(n_rows, seed):
 @pytest.mark.slow
 def test_a_family_that_wins_with_many_rows_only_is_chosen(monkeypatch):
     monkeypatch.setattr(tuning, "RULES", replace(tuning.RULES, max_compared=60, max_compared_in_window=1))
-    monkeypatch.setattr(tuning, "families_for", lambda kinds: (["linear", "boosted"], []))
+    monkeypatch.setattr(tuning, "families_for", lambda kinds, n_rows: (["linear", "boosted"], []))
     model = fit_table(rare_steps(1_600, 2), target="label")
     assert model.family == "boosted"
     assert model.facts.families["rows"] > 120
