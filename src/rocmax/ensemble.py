@@ -12,7 +12,6 @@ import numpy as np
 from scipy.special import logit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.compose import ColumnTransformer
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -21,7 +20,7 @@ from sklearn.utils import gen_batches
 from rocmax._docstrings import publish
 from rocmax._folds import Split, check_splits, given_splits, go_forward, most_folds, search_folds, simplest_within
 from rocmax._rounding import score_error
-from rocmax._support import Array, Bools, Index, hushed
+from rocmax._support import Array, Bools, Index
 from rocmax._threads import engine_threads
 from rocmax._validation import CHECKING, TrainingSet, check_number, check_rows, positive_index, random_source, towards
 from rocmax.base import Decision, MeasureParameterMixin
@@ -327,14 +326,13 @@ class EnsembleClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseE
         return score_error(np.abs(decision) + abs(self.threshold_))
 
     def _fit_member(self, name: str, rows: Rows) -> Fitted:
-        with hushed(ConvergenceWarning):
-            if name == "extra_trees":
-                fitted = fit_forest(rows, self.n_trees)
-            elif name == "additive":
-                fitted = fit_additive(rows)
-            else:
-                given = BoostedClassifier() if self.boosted is None else clone(self.boosted)
-                fitted = fit_boosted(rows, given.set_params(engine=ENGINES[name], n_jobs=self.n_jobs))
+        if name == "extra_trees":
+            fitted = fit_forest(rows, self.n_trees)
+        elif name == "additive":
+            fitted = fit_additive(rows)
+        else:
+            given = BoostedClassifier() if self.boosted is None else clone(self.boosted)
+            fitted = fit_boosted(rows, given.set_params(engine=ENGINES[name], n_jobs=self.n_jobs))
         self._report(f"fitted {name}")
         return fitted
 
@@ -419,11 +417,16 @@ def fit_boosted(rows: Rows, model: BoostedClassifier) -> Fitted:
         "random_state": rows.seed,
         "pos_label": True,
     }
-    scores = model.set_params(**given).fit_and_score(rows.X, rows.positive, rows.weight)
+    _, scores = model.set_params(**given).fit_and_score(rows.X, rows.positive, rows.weight)
     model.set_params(cv=None)  # do not save the folds, which are large, with the model
     if rows.tuned and not model.cv_results_["mean_score"]:
         one = clone(model).set_params(n_models=1)
-        scores = rows.held_out(lambda train, X: raw_scores(one.fit(*rows.some(train)), X))
+
+        def score(train: Index, X: Array) -> Array:
+            one.fit_and_score(*rows.some(train))
+            return raw_scores(one, X)
+
+        scores = rows.held_out(score)
     return model, scores
 
 
@@ -486,7 +489,9 @@ def rank_table(rows: Rows, scores: Array) -> Array:
     knots, place = np.unique(scores, return_inverse=True)
     mass = np.bincount(place, weight).astype(np.float64)
     odds = logit((np.cumsum(mass) - mass / 2) / mass.sum())
-    kept = np.unique(np.searchsorted(odds, np.linspace(odds[0], odds[-1], RULES.knots)))
+    kept = np.arange(knots.size)
+    if knots.size > RULES.knots:
+        kept = np.unique(np.searchsorted(odds, np.linspace(odds[0], odds[-1], RULES.knots)))
     return np.array([knots[kept], odds[kept]])
 
 

@@ -6,7 +6,6 @@ checked when they are loaded, take a fifth of the memory, and do not depend on t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.tree._tree import NODE_DTYPE, TREE_LEAF, TREE_UNDEFINED, Tree
-from sklearn.utils import gen_batches
 
 from rocmax._support import Array, Bools
 from rocmax._validation import CHECKING
@@ -23,17 +21,9 @@ from rocmax._validation import CHECKING
 SINGLES = np.finfo(np.float32).min, np.finfo(np.float32).max
 
 
-@dataclass(frozen=True)
-class ForestRules:
-    """Limits that keep the time and the size of a forest bounded: its trees are grown until their leaves are pure."""
-
-    # Of more rows, each tree gets a bootstrap sample of this size.
-    most_rows: int = 20_000
-    # Rows that are scored at a time, so that the scores of all trees fit into memory.
-    block: int = 10_000
-
-
-RULES = ForestRules()
+# Of more rows, each tree gets a bootstrap sample of this size: it is grown until its leaves are pure, and the time and
+# the size of a model file must be bounded.
+MOST_ROWS = 20_000
 _ARRAYS: dict[str, Any] = {
     "root": np.int32,
     "right": np.int32,
@@ -90,13 +80,11 @@ class Forest:
             raise ValueError(f"X must have {self.n_features} features; got {X.shape[1]}")
         if "_built" not in self.__dict__:
             self._built = [_tree(self, *ends) for ends in zip(self.root, self.ends, strict=True)]
-        scores = np.zeros(X.shape[0])
-        for rows in gen_batches(X.shape[0], RULES.block):
-            block = in_single_precision(X[rows])
-            # The trees release the lock of the interpreter.
-            found = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(tree.predict)(block) for tree in self._built)
-            for values in found:
-                scores[rows] += values[:, 0]
+        scores, rows = np.zeros(X.shape[0]), in_single_precision(X)
+        # The trees release the lock of the interpreter.
+        run = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
+        for values in run(delayed(tree.predict)(rows) for tree in self._built):
+            scores += values[:, 0]
         return scores / self.root.size
 
     def first(self, n_trees: int) -> Forest:
@@ -113,11 +101,11 @@ class Forest:
 
 def grow_forest(X: Any, positive: Bools, weight: Array | None, n_trees: int, seed: int, n_jobs: int | None) -> Forest:
     """Return extremely randomized trees that are fitted to the rows of a dense array."""
-    many = X.shape[0] > RULES.most_rows
+    many = X.shape[0] > MOST_ROWS
     model = ExtraTreesClassifier(
-        n_trees, bootstrap=many, max_samples=RULES.most_rows if many else None, n_jobs=n_jobs, random_state=seed
+        n_trees, bootstrap=many, max_samples=MOST_ROWS if many else None, n_jobs=n_jobs, random_state=seed
     )
-    with CHECKING:
+    with CHECKING, np.errstate(over="ignore", invalid="ignore"):  # of sums and differences of huge values
         model.fit(in_single_precision(X), positive, weight)
     return join_forests([_read(tree.tree_) for tree in model.estimators_])
 

@@ -303,25 +303,15 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         -------
         self
         """
-        self.fit_and_score(X, y, sample_weight, groups)
+        data, _ = self.fit_and_score(X, y, sample_weight, groups)
+        self._warn_if_constant(data.X, self._scores)
         return self
 
-    def fit_and_score(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Array:
-        """Tune and fit the model, and return the scores by which the threshold was chosen.
+    def fit_and_score(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> tuple[TrainingSet, Array]:
+        """Tune and fit the model, for other estimators; return the training rows and the held-out scores.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training rows, as in :meth:`fit`.
-        y, sample_weight
-        groups : array-like of shape (n_samples,), default=None
-            Group of each row, as in :meth:`fit`.
-
-        Returns
-        -------
-        ndarray
-            Scores of the held-out rows of all folds, fold by fold, from models that were not fitted to them. Without
-            cross-validation, scores of the training rows.
+        The scores are those by which the threshold was chosen: of the held-out rows, fold by fold, from models that
+        were not fitted to them, and without cross-validation of the training rows.
         """
         self._check_parameters()
         need(self.engine)
@@ -351,8 +341,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
             self.calibration_ = dict(_LOG_ODDS) if self.used_objective_ == "binary" else None
         else:
             self.calibration_ = fit_calibration(scores, data.positive[rows], weight)
-        self._warn_if_constant(data.X, self._scores)
-        return scores
+        return data, scores
 
     def decision_function(self, X: Any) -> Array:
         """Return the score of each row minus the threshold; positive values indicate ``classes_[1]``.

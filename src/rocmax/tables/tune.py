@@ -71,9 +71,6 @@ class TuningRules:
     most_dense_values: int = 1_000_000
     # Maximum number of numeric columns for which an additive model, with six splines for each, is compared.
     max_spline_columns: int = 50
-    # Maximum number of rows on which an ensemble is compared: its members are the other families, so that it doubles
-    # the time, and its gain is known for tables with up to 5,000 rows (benchmarks/results/ensemble.md).
-    max_ensemble_rows: int = 20_000
 
 
 RULES = TuningRules()
@@ -181,7 +178,8 @@ def families_for(kinds: dict[str, str] | None, n_rows: int) -> tuple[list[str], 
         reasons["additive"] = f"{numbers} numeric columns are too many for the time of a comparison"
     if kinds is None:
         reasons["ensemble"] = reasons["additive"]
-    elif n_rows > RULES.max_ensemble_rows:
+    elif n_rows > FOLD_RULES.five:
+        # It doubles the time, and its gain is known for up to 5,000 rows (benchmarks/results/ensemble.md).
         reasons["ensemble"] = f"{n_rows:,} rows are too many for the time of a comparison"
     try:
         need_package("boosted")
