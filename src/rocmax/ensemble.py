@@ -18,20 +18,18 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils import gen_batches
 
 from rocmax._docstrings import publish
-from rocmax._folds import Split, check_splits, given_splits, go_forward, most_folds, search_folds, simplest_within
-from rocmax._rounding import score_error
+from rocmax._folds import Split, go_forward, simplest_within
 from rocmax._support import Array, Bools, Index
 from rocmax._threads import engine_threads
-from rocmax._validation import CHECKING, TrainingSet, check_number, check_rows, positive_index, random_source, towards
-from rocmax.base import Decision, MeasureParameterMixin
-from rocmax.boosted.categories import FROM_DTYPE, Categories, check_table, encode_categories
-from rocmax.boosted.classifier import BoostedClassifier
-from rocmax.boosted.search import RULES as BOOSTED_RULES
+from rocmax._validation import CHECKING, TrainingSet, check_number, random_source
+from rocmax.base import MeasureParameterMixin
+from rocmax.boosted.categories import FROM_DTYPE, Categories, check_table
+from rocmax.boosted.classifier import BoostedClassifier, HeldOutScores
 from rocmax.boosted.search import selection_score
 from rocmax.features import SplineFeatures
 from rocmax.forest import Forest, grow_forest, join_forests
 from rocmax.measures import Measure
-from rocmax.thresholds import calibrated, fit_calibration
+from rocmax.thresholds import fit_calibration
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,7 @@ class Rows(NamedTuple):
 Fitted = tuple[Any, Array]
 
 
-class EnsembleClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class EnsembleClassifier(MeasureParameterMixin, HeldOutScores, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     r"""Weighted mean of the ranks of different models, with weights for the measure.
 
     Models that err on different rows rank better together. The members are
@@ -226,11 +224,6 @@ class EnsembleClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseE
         self.pos_label = pos_label
         self.verbose = verbose
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> EnsembleClassifier:
         """Fit the members and choose their weights.
 
@@ -268,20 +261,6 @@ class EnsembleClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseE
         self._warn_if_constant(rows.X, self._scores)
         return self
 
-    def decision_function(self, X: Any) -> Array:
-        """Return the score of each row minus the threshold; positive values indicate ``classes_[1]``.
-
-        Parameters
-        ----------
-        X
-
-        Returns
-        -------
-        decision_values
-        """
-        scores = self._scores(self.encode(X)) - self.threshold_
-        return towards(scores, positive_index(self.classes_, self.pos_label))
-
     def predict_proba(self, X: Any) -> Array:
         """Return the probabilities of the classes, calibrated on held-out rows; they rank as the decision values do.
 
@@ -294,25 +273,7 @@ class EnsembleClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseE
         ndarray of shape (n_samples, 2)
             Probabilities, in the order of ``classes_``.
         """
-        scores = self._scores(self.encode(X))
-        share = calibrated(self.calibration_, scores)
-        columns = [1.0 - share, share]
-        return np.column_stack(columns if positive_index(self.classes_, self.pos_label) == 1 else columns[::-1])
-
-    def encode(self, X: Any) -> Any:
-        """Return rows as the members take them: numbers, with codes for categories and NaN for unknown ones.
-
-        Parameters
-        ----------
-        X
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
-            The validated rows.
-        """
-        categories = getattr(self, "categories_", {})
-        return check_rows(self, encode_categories(X, categories), dense=True, allow_missing=True)
+        return self._probabilities(X)
 
     def _scores(self, X: Any) -> Array:
         threads = engine_threads(self.n_jobs, X.size)
@@ -321,9 +282,6 @@ class EnsembleClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseE
             for name, member in self.members_.items()
         }
         return _mean(ranks, self.weights_)
-
-    def _decision_error(self, X: Any, decision: Array) -> Array:
-        return score_error(np.abs(decision) + abs(self.threshold_))
 
     def _fit_member(self, name: str, rows: Rows) -> Fitted:
         if name == "extra_trees":
@@ -360,7 +318,7 @@ class EnsembleClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseE
 
     def _rows(self, data: TrainingSet) -> Rows:
         everything = np.arange(data.positive.size)
-        splits = self._splits(data)
+        splits = self._folds(data)
         weight = None if data.weight is None else data.weight / data.weight.mean()
         measure = self._make_measure().as_fraction(data.positive.size)
         seed = int(random_source(self.random_state).randint(2**30))
@@ -375,14 +333,6 @@ class EnsembleClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseE
             seed=seed,
             threads=engine_threads(self.n_jobs, data.X.size),
         )
-
-    def _splits(self, data: TrainingSet) -> list[Split]:
-        """Return the folds; none if a class has fewer than two rows or there are too few rows."""
-        if self.cv is not None:
-            return given_splits(data, self.cv)
-        if most_folds(data.positive) < 2 or data.positive.size < BOOSTED_RULES.least_rows:
-            return []
-        return check_splits(search_folds(data.positive, random_source(self.random_state), data.kept_groups), data)
 
     def _report(self, text: str) -> None:
         if self.verbose:
