@@ -118,13 +118,13 @@ def test_the_sign_rule_for_pos_label_is_written_once():
 
 # The size of the house; `make house` prints the counts
 
-MOST_MODULES = 114
-MOST_LINES = 41_200
-MOST_NUMBERS = 280
+MOST_MODULES = 117
+MOST_LINES = 43_000
+MOST_NUMBERS = 290
 MOST_METHODS_OF_A_BOUND_LOSS = 8
 MOST_PARAMETERS_OF_FIT_TABLE = 14
-MOST_NAMES_AT_THE_TOP_LEVEL = 30
-MOST_FILES_OF_A_FIT = {"AUCClassifier": 16, "PartialAUCClassifierCV": 25, "rocmax fit": 50}
+MOST_NAMES_AT_THE_TOP_LEVEL = 31
+MOST_FILES_OF_A_FIT = {"AUCClassifier": 16, "PartialAUCClassifierCV": 25, "rocmax fit": 52}
 
 
 def test_number_of_modules():

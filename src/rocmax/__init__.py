@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rocmax.boosted import BoostedClassifier
     from rocmax.displays import PartialROCDisplay
+    from rocmax.ensemble import EnsembleClassifier
     from rocmax.features import SplineFeatures
     from rocmax.forward import ForwardSplit
     from rocmax.kernel import ROCSVC, ExactKernelMap, KMeansNystroem
@@ -37,6 +38,7 @@ __version__ = "0.1.0"
 _NAMES = {
     "boosted": ["BoostedClassifier"],
     "displays": ["PartialROCDisplay"],
+    "ensemble": ["EnsembleClassifier"],
     "features": ["SplineFeatures"],
     "forward": ["ForwardSplit"],
     "kernel": ["ROCSVC", "ExactKernelMap", "KMeansNystroem"],
@@ -64,6 +66,7 @@ _MODULES = [
     "boosted",
     "data",
     "displays",
+    "ensemble",
     "explain",
     "features",
     "forward",
@@ -88,6 +91,7 @@ __all__ = [
     "AUCClassifier",
     "BoostedClassifier",
     "BreakEvenClassifier",
+    "EnsembleClassifier",
     "ExactKernelMap",
     "FBetaClassifier",
     "FPRThresholdClassifier",

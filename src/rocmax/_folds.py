@@ -177,6 +177,12 @@ def check_splits(splits: list[Split], data: TrainingSet) -> list[Split]:
     return splits
 
 
+def go_forward(splits: list[Split]) -> bool:
+    """Return whether all held-out rows of a split, as the latest ones of splits forward in time, train no model."""
+    trained = np.unique(np.concatenate([train for train, _ in splits]))
+    return len(splits) > 1 and any(not np.isin(test, trained).any() for _, test in splits)
+
+
 def _takes_groups(splitter: Any) -> bool:
     """Return whether a splitter uses groups; those of scikit-learn that do not would warn about them."""
     if not hasattr(splitter, "get_metadata_routing"):
@@ -198,6 +204,15 @@ def _check_groups(splits: list[Split], groups: NDArray[Any], source: str) -> Non
 
 # Comparisons over the folds. Candidates are good or bad on the same folds, so the standard error of their paired
 # differences says whether one could be noise.
+
+
+def simplest_within(scores: Array, n_errors: float) -> int:
+    """Return the first candidate that is behind the best one by at most some standard errors of their difference.
+
+    Candidates are columns, the simplest first, and folds are rows.
+    """
+    behind = scores[:, [int(scores.mean(axis=0).argmax())]] - scores
+    return int(np.flatnonzero(behind.mean(axis=0) <= n_errors * standard_error(behind))[0])
 
 
 def standard_error(values: Array) -> Any:

@@ -24,6 +24,13 @@ MODELS = {
     "BoostedClassifier xgboost": rocmax.BoostedClassifier(
         engine="xgboost", objective="binary", max_leaf_nodes=4, n_estimators=10, n_models=1, n_jobs=1, random_state=0
     ),
+    "EnsembleClassifier": rocmax.EnsembleClassifier(
+        boosted=rocmax.BoostedClassifier(max_leaf_nodes=4, n_estimators=10, n_models=1),
+        n_trees=10,
+        cv=2,
+        n_jobs=1,
+        random_state=0,
+    ),
     "BreakEvenClassifier": rocmax.BreakEvenClassifier(),
     "FBetaClassifier": rocmax.FBetaClassifier(),
     "GMeanClassifier": rocmax.GMeanClassifier(),
@@ -58,6 +65,7 @@ MODELS = {
 }
 
 DENSE_ONLY = (
+    "EnsembleClassifier",
     "RankBoostClassifier",
     "AUCTreeClassifier",
     "PAUCBoostClassifier",

@@ -21,6 +21,7 @@ from rocmax import (
     AUCClassifier,
     BoostedClassifier,
     BreakEvenClassifier,
+    EnsembleClassifier,
     ExactKernelMap,
     FBetaClassifier,
     FollowTheLeaderClassifier,
@@ -64,6 +65,9 @@ ESTIMATORS = [
     *(
         BoostedClassifier(engine=engine, max_leaf_nodes=4, n_estimators=10, n_models=1, cv=2, n_jobs=1)
         for engine in ("lightgbm", "xgboost")
+    ),
+    EnsembleClassifier(
+        boosted=BoostedClassifier(max_leaf_nodes=4, n_estimators=10, n_models=1), n_trees=10, cv=2, n_jobs=1
     ),
     BreakEvenClassifier("convex"),
     *(FBetaClassifier(loss=loss) for loss in ("auto", "convex")),

@@ -29,7 +29,15 @@ from rocmax.tables import (
     write_report,
 )
 from rocmax.tables import tune as tuning
-from rocmax.tables.tune import FAMILIES, MODELS, compare_families, compared_parts, families_for, family_table
+from rocmax.tables.tune import (
+    FAMILIES,
+    MODELS,
+    compare_families,
+    compared_parts,
+    families_for,
+    family_table,
+    tuning_text,
+)
 
 GOAL = {"target": "label", "positive": "fraud", "max_fpr": 0.2, "columns": Columns(drop=["customer", "since"])}
 
@@ -81,7 +89,7 @@ def test_every_model_on_a_mixed_table(tmp_path, name):
     assert "amount" in (tmp_path / "report.html").read_text()
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if name not in ("auto", "additive")])
+@pytest.mark.parametrize("name", [name for name in MODELS if name not in ("auto", "additive", "ensemble")])
 def test_every_model_on_sparse_rows(tmp_path, name):
     rng = np.random.default_rng(0)
     y = np.arange(200) % 4 == 0
@@ -143,7 +151,7 @@ def test_the_best_mean_is_chosen_and_the_table_says_how_clear_it_is():
 
 
 @pytest.mark.parametrize(
-    ("make", "family"), [(linear_table, "linear"), (additive_table, "additive"), (crossed_table, "boosted")]
+    ("make", "family"), [(linear_table, "linear"), (additive_table, "additive"), (crossed_table, "ensemble")]
 )
 @pytest.mark.slow
 def test_auto_chooses_the_family_of_the_data(tmp_path, make, family):
@@ -189,12 +197,13 @@ def test_without_lightgbm(monkeypatch, tmp_path):
     assert [row["family"] for row in model.facts.families["table"]] == ["linear", "additive"]
     assert heard == model.notes
     assert "the family boosted is left out: boosted trees need lightgbm: pip install 'rocmax[boost]'" in heard[0]
-    for name in ("boosted", "lightgbm"):
+    for name in ("boosted", "ensemble", "lightgbm"):
         with pytest.raises(ImportError, match=r"rocmax\[boost\]"):
             fit_table("no such file.csv", target="label", model=name)
     found = compare_models(table, target="label", n_splits=2, tune=False)
     assert sorted(found.table.index) == ["additive", "linear", "logistic"]
-    assert [note.split(":")[0] for note in found.notes[:-1]] == ["the family boosted is left out"]
+    left_out = [f"the family {name} is left out" for name in ("boosted", "ensemble")]
+    assert [note.split(":")[0] for note in found.notes[:-1]] == left_out
 
 
 def test_svmlight_files_have_no_additive_model(tmp_path):
@@ -204,20 +213,42 @@ def test_svmlight_files_have_no_additive_model(tmp_path):
         fit_table(tmp_path / "a.svm", model="additive")
     with pytest.raises(DataError, match="the model additive requires a table with columns"):
         compare_models(tmp_path / "a.svm", models=["linear", "additive"])
-    assert families_for(None)[0] == ["linear", "boosted"]
+    assert families_for(None, 60)[0] == ["linear", "boosted"]
     found = compare_models(tmp_path / "a.svm", n_splits=2, tune=False)
     assert sorted(found.table.index) == ["boosted", "linear", "logistic"]
-    assert found.notes[:-1] == ["the family additive is left out: it requires a table with columns, not svmlight data"]
+    reason = "is left out: it requires a table with columns, not svmlight data"
+    assert found.notes[:-1] == [f"the family {name} {reason}" for name in ("additive", "ensemble")]
     assert found.notes[-1] == "2 splits cannot give a p-value below 0.5; use at least n_splits=6"
 
 
 def test_wide_tables_are_compared_without_the_additive_family(monkeypatch):
     kinds = {"a": "number", "b": "number", "c": "text"}
-    assert families_for(kinds) == (list(FAMILIES), [])
+    assert families_for(kinds, 60) == (list(FAMILIES), [])
     monkeypatch.setattr(tuning, "RULES", replace(tuning.RULES, max_spline_columns=1))
-    found, (note,) = families_for(kinds)
-    assert found == ["linear", "boosted"]
+    found, (note,) = families_for(kinds, 60)
+    assert found == ["linear", "boosted", "ensemble"]
     assert note.startswith("the family additive is left out: 2 numeric columns")
+
+
+def test_large_tables_are_compared_without_the_ensemble():
+    assert families_for({"a": "number"}, 20_000) == (list(FAMILIES), [])
+    found, (note,) = families_for({"a": "number"}, 20_001)
+    assert found == ["linear", "additive", "boosted"]
+    assert note == "the family ensemble is left out: 20,001 rows are too many for the time of a comparison"
+
+
+def test_an_ensemble_is_tuned_saved_evaluated_and_fitted_to_all_rows(tmp_path):
+    table, new = crossed_table(300), crossed_table(200, 1)
+    model = fit_table(table, target="label", model="ensemble", max_fpr=0.2, running=Running(refit=True))
+    weights = model.facts.tuning["chosen"]
+    assert sum(weights.values()) == pytest.approx(1.0)
+    assert model.facts.rows["refit"] == 300
+    assert model.model.estimator_.named_steps["model"].weights_ == weights
+    model.save(tmp_path / "m.rocmax")
+    again = load_model(tmp_path / "m.rocmax")
+    pd.testing.assert_frame_equal(predict(again, new), predict(model, new))
+    write_report(again, new, tmp_path / "report.html")
+    assert "tuned in 10 folds" in tuning_text(model.facts.tuning)
 
 
 @pytest.mark.slow
@@ -262,7 +293,7 @@ def rare_steps(n_rows, seed):
 @pytest.mark.slow
 def test_a_family_that_wins_with_many_rows_only_is_chosen(monkeypatch):
     monkeypatch.setattr(tuning, "RULES", replace(tuning.RULES, max_compared=60, max_compared_in_window=1))
-    monkeypatch.setattr(tuning, "families_for", lambda kinds: (["linear", "boosted"], []))
+    monkeypatch.setattr(tuning, "families_for", lambda kinds, n_rows: (["linear", "boosted"], []))
     model = fit_table(rare_steps(1_600, 2), target="label")
     assert model.family == "boosted"
     assert model.facts.families["rows"] > 120

@@ -108,7 +108,7 @@ TEXTS = [
 TEXTS += ["NA", " NA", "nan", "None ", "(missing)", "12", "3.0", "True", "12.0", " 3", "TRUE", "fr", "unseen"]
 # Forms of known categories, and unknown ones: only in new rows.
 NEW_TEXTS = TEXTS[-5:]
-FAMILIES = ["linear", "additive", "boosted"]
+FAMILIES = ["linear", "additive", "boosted", "ensemble"]
 
 
 def messy(n_rows, seed):
@@ -157,7 +157,7 @@ def fields(model, frame):
 
 @pytest.fixture(scope="module", params=FAMILIES)
 def messy_model(request, tmp_path_factory):
-    if request.param == "boosted":
+    if request.param in PACKAGES:
         pytest.importorskip("lightgbm")
     path = tmp_path_factory.mktemp("messy") / "train.csv"
     messy(1500, 0).to_csv(path, index=False)

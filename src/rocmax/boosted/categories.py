@@ -1,4 +1,4 @@
-"""Categorical columns: conversion of categories to the integer codes that the tree engines use."""
+"""Categorical columns: conversion of categories to the integer codes that trees use."""
 
 from __future__ import annotations
 
@@ -8,11 +8,27 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from rocmax._folds import with_groups
 from rocmax._support import Array
-from rocmax._validation import is_missing, missing_values
+from rocmax._validation import TrainingSet, check_training_set, is_missing, missing_values
 
 Categories = dict[int, NDArray[Any]]
 FROM_DTYPE = "from_dtype"
+
+
+def check_table(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any, *, dense: bool = False
+) -> tuple[TrainingSet, Categories]:
+    """Validate the rows of a table, with codes in place of categories, and find the categories.
+
+    The estimator has the parameters ``categorical_features`` and ``pos_label``.
+    """
+    columns = categorical_columns(X, estimator.categorical_features)
+    check_text(X, columns, estimator.categorical_features)
+    categories = find_categories(X, columns)
+    rows = encode_categories(X, categories)
+    data = check_training_set(estimator, rows, y, sample_weight, estimator.pos_label, dense=dense, allow_missing=True)
+    return with_groups(data, groups), categories
 
 
 def categorical_columns(X: Any, requested: Any) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from rocmax._folds import FOLD_RULES, Split, check_splits, given_splits, most_folds, search_folds, with_groups
+from rocmax._folds import FOLD_RULES, Split, check_splits, given_splits, most_folds, search_folds
 from rocmax._rounding import score_error
 from rocmax._support import Array, need
 from rocmax._threads import engine_threads
@@ -21,21 +22,13 @@ from rocmax._validation import (
     check_choice,
     check_number,
     check_rows,
-    check_training_set,
     direction,
     positive_index,
     random_source,
     towards,
 )
 from rocmax.base import Decision, MeasureParameterMixin
-from rocmax.boosted.categories import (
-    FROM_DTYPE,
-    Categories,
-    categorical_columns,
-    check_text,
-    encode_categories,
-    find_categories,
-)
+from rocmax.boosted.categories import FROM_DTYPE, Categories, check_table, encode_categories
 from rocmax.boosted.engines import ENGINES, TreeSettings
 from rocmax.boosted.search import (
     AUTO,
@@ -114,7 +107,75 @@ def _has_probabilities(model: BoostedClassifier) -> bool:
     return True
 
 
-class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class HeldOutScores(Decision):
+    """Mixin of classifiers of tables whose threshold and probabilities are chosen on held-out scores.
+
+    They take categories and missing values.
+    """
+
+    threshold_: float
+    calibration_: dict[str, Any] | None
+    cv: Any
+    random_state: Any
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the score of each row minus the threshold; positive values indicate ``classes_[1]``.
+
+        Parameters
+        ----------
+        X
+
+        Returns
+        -------
+        decision_values
+        """
+        scores = self._scores(self.encode(X)) - self.threshold_
+        return towards(scores, positive_index(self.classes_, self.pos_label))
+
+    def encode(self, X: Any) -> Any:
+        """Return rows as the models take them: numbers, with codes for categories and NaN for unknown ones.
+
+        Parameters
+        ----------
+        X
+
+        Returns
+        -------
+        ndarray or CSR matrix of shape (n_samples, n_features)
+            The validated rows.
+        """
+        categories = getattr(self, "categories_", {})
+        return check_rows(self, encode_categories(X, categories), dense=not self.takes_sparse, allow_missing=True)
+
+    @abstractmethod
+    def _scores(self, X: Any) -> Array:
+        """Return the scores of encoded rows; high scores indicate the positive class."""
+
+    def _probabilities(self, X: Any) -> Array:
+        scores = self._scores(self.encode(X))
+        assert self.calibration_ is not None
+        share = calibrated(self.calibration_, scores)
+        columns = [1.0 - share, share]
+        return np.column_stack(columns if positive_index(self.classes_, self.pos_label) == 1 else columns[::-1])
+
+    def _decision_error(self, X: Any, decision: Array) -> Array:
+        return score_error(np.abs(decision) + abs(self.threshold_))
+
+    def _folds(self, data: TrainingSet) -> list[Split]:
+        """Return the folds; none if a class has fewer than two rows or there are too few rows."""
+        if self.cv is not None:
+            return given_splits(data, self.cv)
+        if most_folds(data.positive) < 2 or data.positive.size < RULES.least_rows:
+            return []
+        return check_splits(search_folds(data.positive, random_source(self.random_state), data.kept_groups), data)
+
+
+class BoostedClassifier(MeasureParameterMixin, HeldOutScores, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     r"""Boosted trees of LightGBM or XGBoost, tuned for the measure by cross-validation.
 
     The defaults need no tuning by the user:
@@ -242,7 +303,6 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
 
     takes_sparse = True
     models_: list[TreeModel]
-    calibration_: dict[str, Any] | None
 
     def __init__(
         self,
@@ -289,11 +349,6 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         self.pos_label = pos_label
         self.verbose = verbose
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> BoostedClassifier:
         """Tune and fit the model.
 
@@ -312,15 +367,19 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         -------
         self
         """
+        data, _ = self.fit_and_score(X, y, sample_weight, groups)
+        self._warn_if_constant(data.X, self._scores)
+        return self
+
+    def fit_and_score(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> tuple[TrainingSet, Array]:
+        """Tune and fit the model, for other estimators; return the training rows and the held-out scores.
+
+        The scores are those by which the threshold was chosen: of the held-out rows, fold by fold, from models that
+        were not fitted to them, and without cross-validation of the training rows.
+        """
         self._check_parameters()
         need(self.engine)
-        columns = categorical_columns(X, self.categorical_features)
-        check_text(X, columns, self.categorical_features)
-        categories = find_categories(X, columns)
-        data = check_training_set(
-            self, encode_categories(X, categories), y, sample_weight, self.pos_label, allow_missing=True
-        )
-        data = with_groups(data, groups)
+        data, categories = check_table(self, X, y, sample_weight, groups)
         check_limits(data, self.engine)
         self.classes_, self.categories_ = data.classes, categories
         measure = self._make_measure().as_fraction(data.positive.size)
@@ -346,22 +405,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
             self.calibration_ = dict(_LOG_ODDS) if self.used_objective_ == "binary" else None
         else:
             self.calibration_ = fit_calibration(scores, data.positive[rows], weight)
-        self._warn_if_constant(data.X, self._scores)
-        return self
-
-    def decision_function(self, X: Any) -> Array:
-        """Return the score of each row minus the threshold; positive values indicate ``classes_[1]``.
-
-        Parameters
-        ----------
-        X
-
-        Returns
-        -------
-        decision_values
-        """
-        scores = self._scores(self.encode(X)) - self.threshold_
-        return towards(scores, positive_index(self.classes_, self.pos_label))
+        return data, scores
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn has no types
     def predict_proba(self, X: Any) -> Array:
@@ -376,11 +420,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         ndarray of shape (n_samples, 2)
             Probabilities, in the order of ``classes_``.
         """
-        scores = self._scores(self.encode(X))
-        assert self.calibration_ is not None
-        share = calibrated(self.calibration_, scores)
-        columns = [1.0 - share, share]
-        return np.column_stack(columns if positive_index(self.classes_, self.pos_label) == 1 else columns[::-1])
+        return self._probabilities(X)
 
     def contributions(self, X: Any) -> Contributions:
         """Return the contribution of each feature to the decision value of each row (SHAP values).
@@ -422,21 +462,6 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
         check_is_fitted(self, "models_")
         return [model.booster() for model in self.models_]
 
-    def encode(self, X: Any) -> Any:
-        """Return rows as the boosters take them: numbers, with codes for categories and NaN for unknown ones.
-
-        Parameters
-        ----------
-        X
-
-        Returns
-        -------
-        ndarray or CSR matrix of shape (n_samples, n_features)
-            The validated rows.
-        """
-        categories = getattr(self, "categories_", {})
-        return check_rows(self, encode_categories(X, categories), allow_missing=True)
-
     def _scores(self, X: Any) -> Array:
         threads = self._prediction_threads(X)
         return np.asarray(np.mean([model.predict(X, threads) for model in self.models_], axis=0))
@@ -451,9 +476,6 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
                 "Decrease it, use more rows, or check that the features differ between the classes."
             )
         return "No tree has a split: use more rows, or check that the features differ between the classes."
-
-    def _decision_error(self, X: Any, decision: Array) -> Array:
-        return score_error(np.abs(decision) + abs(self.threshold_))
 
     def _plan(self, data: TrainingSet, categories: Categories, measure: Measure) -> Plan:
         rate = RULES.rate if self.learning_rate == AUTO else float(self.learning_rate)
@@ -497,13 +519,7 @@ class BoostedClassifier(MeasureParameterMixin, Decision, ClassifierMixin, BaseEs
 
     def _splits(self, data: TrainingSet) -> list[Split]:
         """Return the folds; none if there is nothing to choose or a class has fewer than two rows."""
-        if not self._tunes():
-            return []
-        if self.cv is not None:
-            return given_splits(data, self.cv)
-        if most_folds(data.positive) < 2 or data.positive.size < RULES.least_rows:
-            return []
-        return check_splits(search_folds(data.positive, random_source(self.random_state), data.kept_groups), data)
+        return self._folds(data) if self._tunes() else []
 
     def _tunes(self) -> bool:
         """Return whether there is something to choose."""

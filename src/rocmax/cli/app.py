@@ -376,7 +376,10 @@ def fit(
     columns: Any = None,
     limits: Any = None,
     model: Annotated[
-        str, typer.Option(help="linear, additive, boosted, auto (the best of these), auc, logistic, svm or lightgbm.")
+        str,
+        typer.Option(
+            help="linear, additive, boosted, ensemble, auto (the best of these), auc, logistic, svm or lightgbm."
+        ),
     ] = "auto",
     tune: Tune = True,
     test_size: TestSize = None,
@@ -522,7 +525,9 @@ def compare(
     limits: Any = None,
     models: Annotated[
         str | None,
-        typer.Option(help="Names as in fit, separated by commas; by default linear, additive, boosted and logistic."),
+        typer.Option(
+            help="Names as in fit, separated by commas; by default linear, additive, boosted, ensemble and logistic."
+        ),
     ] = None,
     tune: Tune = True,
     out: Annotated[Path | None, typer.Option(help="Output table, .csv.")] = None,

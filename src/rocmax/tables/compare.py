@@ -547,7 +547,7 @@ def compare_models(
     ----------
     table
     models : sequence of str, default=None
-        Names, as in :func:`fit_table`. None takes "linear", "additive", "boosted" and "logistic", except those that
+        Names, as in :func:`fit_table`. None takes the families of ``model="auto"`` and "logistic", except those that
         the table or the installed packages do not allow. "auto" is slow, because it compares the families on the
         training rows of each split.
     target, positive, group
@@ -595,7 +595,7 @@ def compare_models(
     training = read_training(table, columns, chosen(Reading, reading))
     if running.on_plan is not None:
         running.on_plan(training.schema.columns)
-    families, left_out = families_for(training.kinds)
+    families, left_out = families_for(training.kinds, training.X.shape[0])
     if models is None:
         names = [*families, "logistic"]
     compared = models is None or ("auto" in names and tune)

@@ -342,9 +342,11 @@ def fit_table(
         - "additive": the same classifier on splines of each numeric column, so that the score is a sum of one function
           per column; not for svmlight files.
         - "boosted": :class:`rocmax.BoostedClassifier`, an ensemble of trees; requires LightGBM.
+        - "ensemble": :class:`rocmax.EnsembleClassifier`, the weighted mean of boosted trees, extremely randomized trees
+          and an additive model in ranks; requires LightGBM; not for svmlight files.
         - "auto": one of these families. Their cross-validated scores on the training rows are compared on the same
           folds, and the best is chosen. A large table is compared on growing parts of its rows until a difference is
-          clear. Without tuning, it is "linear".
+          clear. Without tuning, it is "linear". The ensemble is compared for up to 20,000 training rows.
         - "auc": :class:`rocmax.AUCClassifier`, with any limit.
         - "logistic" and "svm": logistic regression and the linear support vector machine of scikit-learn.
         - "lightgbm": LightGBM's classifier with its defaults, except for the tuned number of leaves.
@@ -417,8 +419,8 @@ def fit_training(training: Training, settings: FitSettings, tell: Callable[..., 
     """Fit a model to training data in memory and evaluate it on the held-out rows."""
     check_table(settings.model, training.kinds)
     given, settings = settings.limits, settings.with_share(training)
-    notes = [*training.notes, *_family_notes(training, settings)]
     parts = split_rows(training, settings)
+    notes = [*training.notes, *_family_notes(training, settings, parts.train.size)]
     for name, rows in reversed(list(parts.by_name().items())[1:]):
         notes += row_notes(training.target.is_positive[rows], settings.limits, f"{PART_TITLES[name]} rows")
     notes += dropped_notes(training, parts)
@@ -547,12 +549,12 @@ def _scored(training: Training, rows: Index, scores: Array) -> ScoredRows:
     return ScoredRows(scores, training.target.is_positive[rows], some_rows(training.groups, rows))
 
 
-def _family_notes(training: Training, settings: FitSettings) -> list[str]:
+def _family_notes(training: Training, settings: FitSettings, n_rows: int) -> list[str]:
     if settings.model != "auto":
         return []
     if not settings.tune:
         return [Message("auto is linear: families are compared only with ", Parameter("tune", True))]
-    return families_for(training.kinds)[1]
+    return families_for(training.kinds, n_rows)[1]
 
 
 def fit_rows(training: Training, settings: FitSettings, parts: Parts | None = None) -> Fitted:

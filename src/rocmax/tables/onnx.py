@@ -1,9 +1,10 @@
-"""Export of linear and boosted models with their preprocessing to ONNX graphs."""
+"""Export of models with their preprocessing to ONNX graphs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,9 +17,11 @@ from rocmax._files import same_file, write_file
 from rocmax._support import Array, need
 from rocmax._validation import LARGEST, direction, positive_index
 from rocmax.boosted.classifier import BoostedClassifier
-from rocmax.boosted.trees import BELOW, IN_SET, NAN_IS_ZERO, TreeModel
+from rocmax.boosted.trees import AT_MOST, BELOW, IN_SET, NAN_IS_MISSING, NAN_IS_ZERO, TreeModel
 from rocmax.data.read import MISSING_TEXT, marked_numbers
+from rocmax.ensemble import EnsembleClassifier, end_slopes
 from rocmax.features import SplineFeatures
+from rocmax.forest import SINGLES, Forest
 from rocmax.tables.model import load_model
 from rocmax.tables.preprocess import MISSING, other_forms
 from rocmax.tables.read import Schema
@@ -213,21 +216,17 @@ def _quoted(text: str) -> str:
 # Boosted trees as nodes of ONNX graphs.
 
 
-class Boosted(NamedTuple):
-    """Names of the inputs of boosted trees, the codes of text columns by position, and the trees of each model."""
+class TreeInputs(NamedTuple):
+    """Names of the inputs of trees, and the codes of text columns by position."""
 
     columns: list[str]
     texts: dict[int, TextValues]
-    ensembles: list[TreeModel]
 
 
-def read_boosted(table: Any, classifier: Any) -> Boosted:
-    """Return the inputs and the trees of a fitted boosted classifier with its preprocessing; LightGBM's only."""
-    ensembles = classifier.models_
-    if any(trees.single for trees in ensembles):
-        raise ValueError("the trees must be those of LightGBM, as in models of `rocmax fit`; got those of XGBoost")
+def tree_inputs(table: Any, classifier: Any) -> TreeInputs:
+    """Return the inputs of a fitted classifier with categories and its preprocessing."""
     if isinstance(table, FunctionTransformer):  # a matrix
-        return Boosted([str(place) for place in range(classifier.n_features_in_)], {}, ensembles)
+        return TreeInputs([str(place) for place in range(classifier.n_features_in_)], {})
     parts = {part: [str(table.feature_names_in_[i]) for i in places] for part, _, places in table.transformers_}
     texts = {}
     if parts["texts"]:
@@ -237,31 +236,62 @@ def read_boosted(table: Any, classifier: Any) -> Boosted:
             kept = {float(code): float(i) for i, code in enumerate(classifier.categories_[place])}
             known = {str(level): kept.get(float(code), np.nan) for code, level in enumerate(levels)}
             texts[place] = TextValues(known, known.get(MISSING, np.nan), np.nan)
-    return Boosted([*parts["numbers"], *parts["texts"]], texts, ensembles)
+    return TreeInputs([*parts["numbers"], *parts["texts"]], texts)
 
 
-def tree_scores(build: Graph, boosted: Boosted, one_matrix: bool) -> str:
-    """Add the inputs and the trees to a graph and return the mean score of the models."""
+def tree_rows(build: Graph, inputs: TreeInputs, one_matrix: bool) -> str:
+    """Add the inputs of trees to a graph and return them as a matrix, with codes of categories."""
     if one_matrix:
-        rows = build.input("X", len(boosted.columns))
-    else:
-        columns = [
-            build.text_values(place, name, boosted.texts[place])
-            if place in boosted.texts
-            else build.number(place, name)
-            for place, name in enumerate(boosted.columns)
-        ]
-        rows = build.node("Concat", columns, "features", axis=1)
+        return build.input("X", len(inputs.columns))
+    columns = [
+        build.text_values(place, name, inputs.texts[place]) if place in inputs.texts else build.number(place, name)
+        for place, name in enumerate(inputs.columns)
+    ]
+    return build.node("Concat", columns, "features", axis=1)
+
+
+def boosted_score(build: Graph, rows: str, classifier: BoostedClassifier) -> str:
+    """Add boosted trees to a graph and return the mean score of the models."""
+    ensembles = classifier.models_
+    if any(trees.single for trees in ensembles):
+        raise ValueError("the trees must be those of LightGBM, as in models of `rocmax fit`; got those of XGBoost")
     size = build.node("Abs", [rows], "size")
-    near = build.node("LessOrEqual", [size, build.constant("tiny", np.array(boosted.ensembles[0].tiny))], "near_zero")
+    near = build.node("LessOrEqual", [size, build.constant("tiny", np.array(ensembles[0].tiny))], "near_zero")
     matrix = build.node("Where", [near, build.constant("exact_zero", np.array(0.0)), rows], "cleared")
-    if any(trees.category.size for trees in boosted.ensembles):
+    if any(trees.category.size for trees in ensembles):
         build.ir_version = VERSIONS.sets_ir
-    total = build.node("TreeEnsemble", [matrix], "trees", domain="ai.onnx.ml", **_attributes(build, boosted.ensembles))
-    constant = sum(trees.constant for trees in boosted.ensembles)
+    total = build.node("TreeEnsemble", [matrix], "trees", domain="ai.onnx.ml", **_attributes(build, ensembles))
+    constant = sum(trees.constant for trees in ensembles)
     shifted = build.node("Add", [total, build.constant("base", np.array(constant))], "total")
-    mean = build.node("Div", [shifted, build.constant("models", np.array(float(len(boosted.ensembles))))], "mean")
-    return build.refuse_large(rows, mean)
+    return build.node("Div", [shifted, build.constant("models", np.array(float(len(ensembles))))], "mean")
+
+
+def forest_score(build: Graph, rows: str, forest: Forest) -> str:
+    """Add a forest to a graph, which compares in single precision, and return its mean score."""
+    ends = [
+        build.constant(f"{side}_single", np.array(end, float))
+        for side, end in zip(("min", "max"), SINGLES, strict=True)
+    ]
+    clipped = build.node("Clip", [rows, *ends], "clipped")
+    singles = build.node("Cast", [clipped], "singles", to=build.onnx.TensorProto.FLOAT)
+    matrix = build.node("Cast", [singles], "rounded", to=build.onnx.TensorProto.DOUBLE)
+    split = forest.right > 0
+    value = forest.value.astype(np.float64)
+    trees: Any = SimpleNamespace(
+        root=forest.root,
+        left=np.where(split, np.arange(split.size) + 1, -1),
+        right=np.where(split, forest.right, -1),
+        feature=forest.feature,
+        threshold=value,
+        value=value,
+        comparison=np.full(split.size, AT_MOST),
+        missing=np.full(split.size, NAN_IS_MISSING),
+        default_left=forest.missing_left,
+        set_start=np.zeros(split.size + 1, dtype=np.int64),
+        category=np.empty(0),
+    )
+    total = build.node("TreeEnsemble", [matrix], "forest", domain="ai.onnx.ml", **_attributes(build, [trees]))
+    return build.node("Div", [total, build.constant("n_trees", np.array(float(forest.root.size)))], "forest_mean")
 
 
 def _attributes(build: Graph, ensembles: list[TreeModel]) -> dict[str, Any]:
@@ -374,7 +404,7 @@ def export_file(model_path: Path, out: Path, *, max_bytes: int | None = None) ->
 
 
 def to_onnx(model: Any, about: Schema) -> Any:
-    """Return the ONNX graph of a linear, additive or boosted model and its preprocessing.
+    """Return the ONNX graph of a linear, additive or boosted model, or of an ensemble of these, and its preprocessing.
 
     The inputs are the columns by name, each of shape (n_rows, 1): numbers as doubles, with NaN for missing values, and
     text as strings, with the empty string for missing values. Spaces around text are removed, and the marks for missing
@@ -392,8 +422,8 @@ def to_onnx(model: Any, about: Schema) -> Any:
             raise ValueError(f"an ONNX graph has one threshold; the model has several, {limit}. Use rocmax predict")
     pipeline = getattr(model, "estimator_", model)
     classifier: Any = pipeline.named_steps["model"] if isinstance(pipeline, Pipeline) else pipeline
-    if isinstance(pipeline, Pipeline) and isinstance(classifier, BoostedClassifier):
-        return _boosted_graph(onnx, model, about)
+    if isinstance(pipeline, Pipeline) and isinstance(classifier, BoostedClassifier | EnsembleClassifier):
+        return _tree_graph(onnx, model, about)
     linear = _linear(model, about)
     names = [] if linear.numbers is None else linear.numbers.names
     build = Graph(onnx, _input_names([*names, *linear.texts]), VERSIONS.ml_opset, _marks(about))
@@ -414,13 +444,15 @@ def _marks(about: Schema) -> Marks:
     return Marks(("", *marks), MISSING_TEXT, tuple(marked_numbers(marks)), frozenset(computed))
 
 
-def _boosted_graph(onnx: Any, model: Any, about: Schema) -> Any:
+def _tree_graph(onnx: Any, model: Any, about: Schema) -> Any:
     pipeline = getattr(model, "estimator_", model)
     classifier = pipeline.named_steps["model"]
-    boosted = read_boosted(pipeline.named_steps["table"], classifier)
+    inputs = tree_inputs(pipeline.named_steps["table"], classifier)
     one_matrix = about.features is None
-    build = Graph(onnx, _input_names(["X"] if one_matrix else boosted.columns), VERSIONS.tree_opset, _marks(about))
-    mean = tree_scores(build, boosted, one_matrix)
+    build = Graph(onnx, _input_names(["X"] if one_matrix else inputs.columns), VERSIONS.tree_opset, _marks(about))
+    rows = tree_rows(build, inputs, one_matrix)
+    add = boosted_score if isinstance(classifier, BoostedClassifier) else _ensemble_score
+    mean = build.refuse_large(rows, add(build, rows, classifier))
     # High scores of the trees indicate the class pos_label, which need not be the positive class.
     sign = direction(positive_index(classifier.classes_, classifier.pos_label))
     sign *= direction(positive_index(classifier.classes_, about.positive))
@@ -428,6 +460,75 @@ def _boosted_graph(onnx: Any, model: Any, about: Schema) -> Any:
         mean = build.node("Neg", [mean], "reversed")
     constant = -sign * float(classifier.threshold_) - float(getattr(model, "threshold_", 0.0))
     return build.finish(mean, constant, [about.negative, about.positive])
+
+
+def _ensemble_score(build: Graph, rows: str, classifier: EnsembleClassifier) -> str:
+    """Add the members of an ensemble to a graph and return the weighted mean of the log-odds of their ranks."""
+    terms = []
+    for name, member in classifier.members_.items():
+        if isinstance(member, Forest):
+            score = forest_score(build, rows, member)
+        elif isinstance(member, BoostedClassifier):
+            score = boosted_score(build, rows, member)
+        else:
+            score = _additive_score(build, rows, member, classifier.categories_)
+        weight = build.constant(f"weight_{name}", np.array(classifier.weights_[name]))
+        terms.append(
+            build.node("Mul", [_rank(build, name, score, classifier.rank_tables_[name]), weight], f"part_{name}")
+        )
+    return build.node("Sum", terms, "ensemble")
+
+
+def _rank(build: Graph, name: str, score: str, table: Array) -> str:
+    """Return the log-odds of the rank of a score: a sum of rises between the knots, and of lines beyond them."""
+    (knots, odds), parts = table, []
+    for side, knot, slope, kind in zip(("low", "high"), knots[[0, -1]], end_slopes(table), ("Min", "Max"), strict=True):
+        rise = build.node("Sub", [score, build.constant(f"{side}_knot_{name}", np.array(knot))], f"{side}_{name}")
+        beyond = build.node(kind, [rise, build.constant(f"{side}_zero_{name}", np.array(0.0))], f"beyond_{side}_{name}")
+        parts.append(
+            build.node("Mul", [beyond, build.constant(f"{side}_slope_{name}", np.array(slope))], f"{side}_line_{name}")
+        )
+    if knots.size > 1:
+        above = build.node("Sub", [score, build.constant(f"knots_{name}", knots[np.newaxis, :-1])], f"above_{name}")
+        width = build.constant(f"knot_widths_{name}", np.diff(knots)[np.newaxis, :])
+        ends = [build.constant(f"{side}_{name}", np.array(end)) for side, end in (("least", 0.0), ("most", 1.0))]
+        shares = build.node("Clip", [build.node("Div", [above, width], f"over_{name}"), *ends], f"shares_{name}")
+        parts.append(
+            build.node(
+                "MatMul", [shares, build.constant(f"rises_{name}", np.diff(odds)[:, np.newaxis])], f"rank_{name}"
+            )
+        )
+    return build.node("Sum", [*parts, build.constant(f"first_{name}", np.array(odds[:1]))], f"odds_{name}")
+
+
+def _additive_score(build: Graph, rows: str, member: Pipeline, categories: dict[int, NDArray[Any]]) -> str:
+    """Add the additive member of an ensemble to a graph and return its score."""
+    table, coef = member.named_steps["table"], member.named_steps["model"].coef_[0]
+    constant = build.constant("intercept", member.named_steps["model"].intercept_)
+    terms, places = [constant], {name: columns for name, _, columns in table.transformers_}
+    n_features = 0
+    if "numbers" in places:
+        splines, scaler = (step for _, step in table.named_transformers_["numbers"].steps)
+        n_features = scaler.scale_.size
+        numbers = _Numbers([], splines.medians_, splines, scaler.mean_, scaler.scale_, coef[:n_features])
+        chosen = build.constant("number_places", np.array(places["numbers"], dtype=np.int64))
+        terms.append(_weighed(build, numbers, build.node("Gather", [rows, chosen], "splined", axis=1)))
+    if "categories" in places:
+        known = table.named_transformers_["categories"].categories_
+        weights = np.split(coef[n_features:], np.cumsum([each.size for each in known])[:-1])
+        for place, codes, values in zip(places["categories"], known, weights, strict=True):
+            n_codes = categories[place].size
+            by_code = np.zeros(n_codes + 1)  # the last one is that of missing values
+            by_code[np.where(np.isnan(codes), n_codes, codes).astype(np.int64)] = values
+            at = build.constant(f"place_{place}", np.array([place], dtype=np.int64))
+            code = build.node("Gather", [rows, at], f"code_of_{place}", axis=1)
+            last = build.constant(f"last_{place}", np.array(float(n_codes)))
+            filled = build.node(
+                "Where", [build.node("IsNaN", [code], f"no_code_{place}"), last, code], f"filled_{place}"
+            )
+            index = build.node("Cast", [filled], f"index_{place}", to=build.onnx.TensorProto.INT64)
+            terms.append(build.node("Gather", [build.constant(f"effects_{place}", by_code), index], f"effect_{place}"))
+    return build.node("Sum", terms, "additive")
 
 
 def _input_names(columns: list[str]) -> set[str]:
@@ -444,12 +545,17 @@ def _input_names(columns: list[str]) -> set[str]:
 
 
 def _number_term(build: Graph, numbers: _Numbers, one_matrix: bool) -> str:
-    """Impute missing numbers and return the weighted sum, in the order of operations of the model."""
+    """Return the weighted sum of numbers, in the order of operations of the model."""
     if one_matrix:
         matrix = build.input("X", numbers.weights.size)
     else:
         columns = [build.number(place, name) for place, name in enumerate(numbers.names)]
         matrix = build.node("Concat", columns, "numbers", axis=1)
+    return build.refuse_large(matrix, _weighed(build, numbers, matrix))
+
+
+def _weighed(build: Graph, numbers: _Numbers, matrix: str) -> str:
+    """Return the weighted sum of the features of a matrix of numbers; missing ones are imputed."""
     if numbers.fill is not None:
         missing = build.node("IsNaN", [matrix], "missing")
         fill = build.constant("fill", numbers.fill[np.newaxis, :])
@@ -459,8 +565,7 @@ def _number_term(build: Graph, numbers: _Numbers, one_matrix: bool) -> str:
         features = _spline_features(build, numbers.splines, matrix, missing)
     centered = build.node("Sub", [features, build.constant("means", numbers.mean[np.newaxis, :])], "centered")
     scaled = build.node("Div", [centered, build.constant("scales", numbers.scale[np.newaxis, :])], "scaled")
-    weighed = build.node("MatMul", [scaled, build.constant("weights", numbers.weights[:, np.newaxis])], "weighed")
-    return build.refuse_large(matrix, weighed)
+    return build.node("MatMul", [scaled, build.constant("weights", numbers.weights[:, np.newaxis])], "weighed")
 
 
 def _spline_features(build: Graph, splines: SplineFeatures, filled: str, missing: str) -> str:
@@ -490,7 +595,8 @@ def _linear(model: Any, about: Schema) -> _Linear:
     classifier: Any = pipeline.named_steps["model"] if isinstance(pipeline, Pipeline) else pipeline
     if not isinstance(pipeline, Pipeline) or not hasattr(classifier, "coef_"):
         raise ValueError(
-            f"the model must be a linear, additive or boosted model of `rocmax fit`; got {type(classifier).__name__}"
+            "the model must be a linear, additive or boosted model of `rocmax fit`, or an ensemble; got "
+            f"{type(classifier).__name__}"
         )
     sign = direction(positive_index(classifier.classes_, about.positive))
     coef = sign * classifier.coef_[0]

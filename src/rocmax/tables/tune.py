@@ -32,6 +32,7 @@ from rocmax._support import Array, Bools, Index, hushed, need, part, stage
 from rocmax._validation import class_scores
 from rocmax.boosted.classifier import BoostedClassifier
 from rocmax.data import DataError
+from rocmax.ensemble import EnsembleClassifier
 from rocmax.explain import keep_means, row_means
 from rocmax.linear.auc import AUCClassifier
 from rocmax.linear.partial_auc import PartialAUCClassifier, PartialAUCClassifierCV
@@ -80,10 +81,12 @@ NO_LIMIT = Limits(measure="roc_auc")
 
 
 # Families of models among which "auto" chooses, from the simplest to the most flexible.
-FAMILIES = ("linear", "additive", "boosted")
+FAMILIES = ("linear", "additive", "boosted", "ensemble")
 MODELS = ("auto", *FAMILIES, "auc", "logistic", "svm", "lightgbm")
 # Optional packages that models require.
-PACKAGES = {"boosted": "lightgbm", "lightgbm": "lightgbm"}
+PACKAGES = dict.fromkeys(("boosted", "ensemble", "lightgbm"), "lightgbm")
+# Members of the ensemble.
+MEMBERS = ("boosted", "extra_trees", "additive")
 # The defaults of LightGBM's classifier.
 LIGHTGBM: dict[str, Any] = {
     "objective": "binary",
@@ -106,7 +109,8 @@ def make_classifier(
 
     "linear", and "additive", which has spline features, is the AUC classifier without a limit on either rate, and the
     partial-AUC classifier with one; its cross-validated version if the measure is the partial AUC and there are folds
-    to tune it in. Without folds, "boosted" has the parameters of "lightgbm".
+    to tune it in. Without folds, "boosted" has the parameters of "lightgbm", also as a member of "ensemble", whose
+    weights are then equal.
     """
     window: dict[str, Any] = {"min_fpr": limits.window[0], "max_fpr": limits.window[1], "min_tpr": limits.min_tpr}
     if name in ("linear", "additive") and limits.limited:
@@ -120,22 +124,24 @@ def make_classifier(
     if name == "svm":
         return LinearSVC(dual="auto", random_state=seed)
     need_package(name)
-    tuned = name == "boosted" and bool(splits)
-    return BoostedClassifier(
-        str(limits.measure),
+    tuned = name != "lightgbm" and bool(splits)
+    given: dict[str, Any] = {
         **window,
-        cv=splits if tuned else None,
-        categorical_features=text_places(kinds) or None,
-        random_state=seed,
-        pos_label=positive,
-        **({} if tuned else LIGHTGBM),
-    )
+        "cv": splits if tuned else None,
+        "categorical_features": text_places(kinds) or None,
+        "random_state": seed,
+        "pos_label": positive,
+    }
+    if name == "ensemble":
+        untuned: dict[str, Any] = {"members": dict.fromkeys(MEMBERS, 1.0), "boosted": BoostedClassifier(**LIGHTGBM)}
+        return EnsembleClassifier(str(limits.measure), **given, **({} if tuned else untuned))
+    return BoostedClassifier(str(limits.measure), **given, **({} if tuned else LIGHTGBM))
 
 
 def check_table(name: str, kinds: dict[str, str] | None) -> None:
     """Raise DataError if a model cannot be fitted to a table with columns of these kinds."""
-    if name == "additive" and kinds is None:
-        raise DataError("the model additive requires a table with columns; got svmlight data")
+    if name in ("additive", "ensemble") and kinds is None:
+        raise DataError(f"the model {name} requires a table with columns; got svmlight data")
 
 
 def make_preprocessing(name: str, kinds: dict[str, str] | None, levels: Levels | None) -> Any:
@@ -153,17 +159,17 @@ def need_package(name: str) -> None:
 
 def tuning_grid(name: str, classifier: Any) -> dict[str, list[Any]] | None:
     """Return the grid of the classifier's main parameter, with five values, or None if it tunes itself."""
-    if name == "boosted" or isinstance(classifier, PartialAUCClassifierCV):
+    if name in ("boosted", "ensemble") or isinstance(classifier, PartialAUCClassifierCV):
         return None
     if name == "lightgbm":
         return {"max_leaf_nodes": [7, 15, 31, 63, 127]}
     return {"C": [0.01, 0.1, 1.0, 10.0, 100.0]}
 
 
-# Choice of a family of models by cross-validation: linear, additive or boosted trees.
+# Choice of a family of models by cross-validation: linear, additive, boosted trees or an ensemble of these.
 
 
-def families_for(kinds: dict[str, str] | None) -> tuple[list[str], list[str]]:
+def families_for(kinds: dict[str, str] | None, n_rows: int) -> tuple[list[str], list[str]]:
     """Return the families that can be fitted to a table, the simplest first, and a note for each of the others."""
     reasons = {}
     numbers = 0 if kinds is None else sum(kind == "number" for kind in kinds.values())
@@ -171,10 +177,15 @@ def families_for(kinds: dict[str, str] | None) -> tuple[list[str], list[str]]:
         reasons["additive"] = "it requires a table with columns, not svmlight data"
     elif numbers > RULES.max_spline_columns:
         reasons["additive"] = f"{numbers} numeric columns are too many for the time of a comparison"
+    if kinds is None:
+        reasons["ensemble"] = reasons["additive"]
+    elif n_rows > FOLD_RULES.five:
+        # It doubles the time, and its gain is known for up to 5,000 rows (benchmarks/results/ensemble.md).
+        reasons["ensemble"] = f"{n_rows:,} rows are too many for the time of a comparison"
     try:
         need_package("boosted")
     except ImportError as error:
-        reasons["boosted"] = str(error)
+        reasons["boosted"] = reasons["ensemble"] = str(error)
     notes = [f"the family {name} is left out: {reason}" for name, reason in reasons.items()]
     return [name for name in FAMILIES if name not in reasons], notes
 
@@ -409,7 +420,7 @@ class BestFamily(TunedPipeline):
         parts = compared_parts(y == self.positive, self.limits, self.seed)
         first = parts[0]
         if self.tune and tuning_splits(y[first] == self.positive, some_rows(groups, first), self.limits, self.seed):
-            candidates = {name: self._named(name) for name in families_for(self.kinds)[0]}
+            candidates = {name: self._named(name) for name in families_for(self.kinds, y.size)[0]}
             self.families_ = compare_families(candidates, X, y, groups, parts)
             chosen = candidates[self.families_["family"]]
         if self.families_ is None:
@@ -552,7 +563,7 @@ def prepared(table: Any, X: Any, classifier: Any) -> Any:
         small = scipy.sparse.issparse(rows) and rows.shape[0] * rows.shape[1] <= RULES.most_dense_values
         return rows.toarray() if small else rows
     table.fit(X.iloc[np.linspace(0, n_rows - 1, size, dtype=np.intp)])
-    dtype = np.float64 if isinstance(classifier, BoostedClassifier) else np.float32
+    dtype = np.float64 if isinstance(classifier, BoostedClassifier | EnsembleClassifier) else np.float32
     blocks = (table.transform(X.iloc[i : i + size]).astype(dtype, copy=False) for i in range(0, n_rows, size))
     first = next(blocks)
     if scipy.sparse.issparse(first):
@@ -570,7 +581,7 @@ def fit_self_tuned(
 
     Return it, the result of the tuning, and the score of the chosen parameters in each fold, if it is known.
     """
-    classifier = pipeline.named_steps["model"]
+    classifier, by_fold = pipeline.named_steps["model"], list[float]()
     classifier.fit(prepared(pipeline.named_steps["table"], X, classifier), labels)
     classifier.set_params(cv=None)  # do not save the folds, which are large, with the model
     if isinstance(classifier, BoostedClassifier):
@@ -582,8 +593,12 @@ def fit_self_tuned(
             "scored by": "a smooth relative of the measure",
         }
         return pipeline, {**found, **_size(splits)}, None
+    if isinstance(classifier, EnsembleClassifier):
+        by_fold = classifier.fold_scores_.tolist()
+        found = {"chosen": classifier.weights_, "tried": {"members": list(MEMBERS)}, "score": float(np.mean(by_fold))}
+        return pipeline, {**found, **_size(splits)}, by_fold
     best = int(classifier.scores_.mean(axis=0).argmax())
-    by_fold: list[float] = classifier.scores_[:, best].tolist()
+    by_fold = classifier.scores_[:, best].tolist()
     found = {
         "chosen": {"C": classifier.C_},
         "tried": {"C": classifier.Cs_.tolist()},
@@ -599,7 +614,10 @@ def with_choices(classifier: Any) -> Any:
         window = {name: getattr(classifier, name) for name in ("min_fpr", "max_fpr", "min_tpr", "pos_label")}
         # C = 0 is the starting point; the smallest C stays near to it.
         return PartialAUCClassifier(**window, C=classifier.C_ or min(classifier.Cs))
-    chosen = boosted_parameters(classifier) if isinstance(classifier, BoostedClassifier) else {}
+    chosen: dict[str, Any] = boosted_parameters(classifier) if isinstance(classifier, BoostedClassifier) else {}
+    if isinstance(classifier, EnsembleClassifier):
+        trees = classifier.members_.get("boosted")
+        chosen = {"members": classifier.weights_, "boosted": None if trees is None else with_choices(trees)}
     return clone(classifier).set_params(**chosen)
 
 
