@@ -38,8 +38,8 @@ class Limits:
         the limits below, :func:`rocmax.tables.fit_table` trains for the corner of both, and says whether ``max_fpr`` is
         kept, too.
     measure : str, default=None
-        Measure to tune for and to report: "roc_auc", "partial_auc", "tpr_at_fpr" or "break_even_point". None takes the
-        partial AUC with a limit, and the AUC without.
+        Measure to tune for and to report: "roc_auc", "partial_auc", "tpr_at_fpr", "break_even_point" or
+        "average_precision". None takes the partial AUC with a limit, and the AUC without.
     rate : {"row", "group"}, default="row"
         Which rate a limit is for, if there are groups: that of all rows, or the mean over the groups of the rate in
         each, as in :class:`rocmax.FPRThresholdClassifier`. Precision has the rate of all rows only.

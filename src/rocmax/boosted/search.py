@@ -68,7 +68,7 @@ def selection_score(measure: Measure) -> Score:
 
     For the partial AUC and the TPR at an FPR, it is the partial AUC up to that FPR, or up to 0.1 if that is larger.
     Above a TPR, it is the mean over 1, 2 and 5 times the range of TPRs. For the AUC and the G-mean, it is the AUC; for
-    the precision at k, the break-even point and F-beta, the average precision.
+    the precision at k, the break-even point and F-beta, the average precision, which is its own score.
     """
     if isinstance(measure, CornerMeasure):
         return lambda y, s, w: _corner_score(y, s, w, measure)
@@ -238,8 +238,8 @@ def window_loss(measure: Measure) -> Loss | None:
 
 
 def _is_narrow(measure: Measure) -> bool:
-    """Return whether a measure depends on low false-positive or high true-positive rates only."""
-    return has_floor(measure) or _is_low(measure)
+    """Return whether a measure depends on low false-positive or high true-positive rates only, or mainly."""
+    return has_floor(measure) or _is_low(measure) or measure.name == "average_precision"
 
 
 def _is_low(measure: Measure) -> bool:

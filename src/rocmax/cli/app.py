@@ -102,7 +102,7 @@ LIMITS: Group = {
     ),
     "measure": _option(
         str | None,
-        "roc_auc, partial_auc (default with a limit), tpr_at_fpr or break_even_point.",
+        "roc_auc, partial_auc (default with a limit), tpr_at_fpr, break_even_point or average_precision.",
     ),
 }
 THRESHOLD: Group = {

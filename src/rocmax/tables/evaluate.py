@@ -447,7 +447,7 @@ def evaluate(
     >>> model = fit_table(table, target="target", positive=0, max_fpr=0.05, tune=False)
     >>> result = evaluate(model, table.iloc[model.held_out_rows])
     >>> list(result.measures)
-    ['partial_auc', 'roc_auc', 'tpr_at_fpr', 'break_even_point']
+    ['partial_auc', 'roc_auc', 'tpr_at_fpr', 'break_even_point', 'average_precision']
     >>> result.threshold["fpr"] <= 0.05
     True
     """
