@@ -32,6 +32,7 @@ FORMAT = 3
 _HOMES = (
     "rocmax",
     "rocmax.boosted",
+    "rocmax.costs",
     "rocmax.kernel",
     "rocmax.losses",
     "rocmax.measures",

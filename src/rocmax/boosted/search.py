@@ -238,8 +238,8 @@ def window_loss(measure: Measure) -> Loss | None:
 
 
 def _is_narrow(measure: Measure) -> bool:
-    """Return whether a measure depends on low false-positive or high true-positive rates only, or mainly."""
-    return has_floor(measure) or _is_low(measure) or measure.name == "average_precision"
+    """Return whether a measure depends on low false-positive or high true-positive rates only."""
+    return has_floor(measure) or _is_low(measure)
 
 
 def _is_low(measure: Measure) -> bool:

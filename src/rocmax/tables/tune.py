@@ -610,8 +610,10 @@ def with_choices(classifier: Any) -> Any:
     return clone(classifier).set_params(**chosen)
 
 
-def fitted_again(pipeline: Pipeline, X: Any, labels: NDArray[Any], splits: list[Split]) -> Pipeline:
-    """Return the pipeline with the parameters that a fitted one has chosen, fitted to other rows.
+def fitted_again(
+    pipeline: Pipeline, X: Any, labels: NDArray[Any], splits: list[Split], weight: Array | None = None
+) -> Pipeline:
+    """Return the pipeline with the parameters that a fitted one has chosen, fitted to other rows or with weights.
 
     The mean of the models of several folds remains one; ``splits`` are its folds.
     """
@@ -620,7 +622,8 @@ def fitted_again(pipeline: Pipeline, X: Any, labels: NDArray[Any], splits: list[
     classifier = with_choices(fitted)
     if averaged:
         classifier = clone(fitted).set_params(Cs=(fitted.C_ or min(fitted.Cs),), cv=splits)
-    classifier.fit(prepared(table, X, classifier), labels)
+    weights = {} if weight is None else {"sample_weight": weight}
+    classifier.fit(prepared(table, X, classifier), labels, **weights)
     if averaged:
         classifier.set_params(cv=None)  # as in `fit_self_tuned`
     return Pipeline([("table", table), ("model", classifier)])
