@@ -765,7 +765,7 @@ class LimitThresholdClassifier(HeldOutThreshold):
         kinds = [False]
         if most_folds(held_out.positive, held_out.groups) >= 2:
             splits = folds(held_out.positive, 5, random_source(self.random_state), held_out.groups)
-            kinds += [] if limits.limited else [True]
+            kinds += [True] if limits.costs.columns and not limits.limited else []
         alerts = {of_case: np.zeros(held_out.scores.size, dtype=bool) for of_case in kinds}
         for of_case, flagged in alerts.items():
             for train, test in splits:

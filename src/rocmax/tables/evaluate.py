@@ -502,7 +502,6 @@ def score_table(
         case = costs.of(
             X.assign(**{name: read[name] for name in costs.columns if name not in X}) if costs.columns else X
         )
-        case.check(labels.is_positive)
     return ScoredTable(fitted, labels, scores, predicted, X, source_notes(source), groups, times, case)
 
 
