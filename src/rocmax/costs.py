@@ -224,8 +224,9 @@ def expected_cost(
     .. math:: \text{savings} = 1 - \frac{\text{cost}}{\min(\text{cost if none is flagged},\ \text{cost if all are})}
 
     It is 1 if nothing is lost, 0 for the better constant decision (and if that costs nothing), and negative for
-    decisions that are worse. The intervals are those of :func:`rocmax.metrics.bootstrap_interval`: positives and negatives are resampled separately,
-    each row with its costs; with groups, groups with positives only, with negatives only and with both.
+    decisions that are worse. The intervals are those of :func:`rocmax.metrics.bootstrap_interval`: positives and
+    negatives are resampled separately, each row with its costs; with groups, groups with positives only, with negatives
+    only and with both.
 
     Parameters
     ----------
