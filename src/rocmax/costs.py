@@ -28,8 +28,8 @@ class Costs:
     ----------
     false_alarm : float or str, default=0.0
         What a false alarm costs beside its review.
-    miss : float or str
-        What a positive costs that is not flagged, such as the amount of a fraud.
+    miss : float or str, default=None
+        What a positive costs that is not flagged, such as the amount of a fraud; it must be given.
     review : float or str, default=0.0
         What it costs to look at an alert.
 
@@ -69,8 +69,7 @@ class Costs:
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; a data frame if costs are in columns.
+        X
 
         Returns
         -------
@@ -90,10 +89,7 @@ def _column(X: Any, name: str, given: float | str, n_rows: int) -> Array:
         needed = f" must be a number or a column of the rows; got {given!r}, known: {known}"
         raise ValueError(Message(Parameter(f"cost_{name}"), needed))
     values = np.asarray(X[given], dtype=object)
-    try:
-        found = values.astype(np.float64)
-    except (TypeError, ValueError):
-        found = np.array([_number(value) for value in values])
+    found = np.array([_number(value) for value in values])
     wrong = np.flatnonzero(~(np.isfinite(found) & (found >= 0)))
     if wrong.size:
         row = int(wrong[0])
@@ -160,29 +156,7 @@ class CaseCosts(NamedTuple):
 
 
 def cheapest_threshold(scores: Array, gain: Array, lowest: float = -math.inf) -> float:
-    """Return the threshold with the lowest cost among those of at least ``lowest``; the highest, of equal ones.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n_samples,)
-        Scores; rows above the threshold are flagged.
-    gain : ndarray of shape (n_samples,)
-        What an alert saves in each row, :meth:`CaseCosts.gain`.
-    lowest : float, default=-inf
-        A lower bound of the threshold.
-
-    Returns
-    -------
-    float
-        The threshold.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rocmax.costs import cheapest_threshold
-    >>> cheapest_threshold(np.array([4.0, 3.0, 2.0, 1.0]), np.array([7.0, -1.0, 3.0, -5.0]))
-    1.5
-    """
+    """Return the cheapest threshold of at least ``lowest``, the highest of equal ones; alerts save ``gain``."""
     values, block = np.unique(-join_ties(scores), return_inverse=True)
     n_allowed = int(np.count_nonzero(-values > lowest))
     saved = np.append(0.0, np.cumsum(np.bincount(block, gain, values.size))[:n_allowed])
@@ -301,6 +275,6 @@ def _resampled(values: Array, counts: Any, n_resamples: int, rng: np.random.Gene
     return np.array([values[rows[rng.integers(total, size=total)]].sum(axis=0) for _ in range(n_resamples)])
 
 
-__all__ = ["CaseCosts", "CostEstimate", "Costs", "cheapest_threshold", "expected_cost"]
+__all__ = ["CaseCosts", "CostEstimate", "Costs", "expected_cost"]
 
 publish("rocmax.costs", globals(), __all__)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rocmax._docstrings import publish
 from rocmax._support import Message, Parameter, ParameterError
 from rocmax._validation import check_choice, check_range
-from rocmax.costs import Costs
+
+if TYPE_CHECKING:
+    from rocmax.costs import Costs
 
 # Periods of a capacity, by NumPy's units; another value of `per` is the name of a column.
 PERIODS = {"hour": "h", "day": "D", "week": "W", "month": "M"}
@@ -180,6 +182,8 @@ def _check_capacity(limits: Limits) -> None:
 
 def _check_costs(limits: Limits, costs: Costs) -> None:
     """Raise ParameterError for costs that are none, or with limits that not every higher threshold keeps."""
+    from rocmax.costs import Costs  # needs scikit-learn, which losses do not
+
     if not isinstance(costs, Costs):
         raise ParameterError(Message(Parameter("costs"), f" must be Costs; got {costs!r}"))
     costs.check()

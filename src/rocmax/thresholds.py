@@ -213,8 +213,12 @@ class HeldOutThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         ndarray of shape (n_samples,)
             The values of :meth:`positive_scores`.
         """
-        margin: Array = scores - self._at(X)
+        margin: Array = self._ranked(scores) - self._at(X)
         return margin
+
+    def _ranked(self, scores: Array) -> Array:
+        """Return the scores on the scale of the thresholds."""
+        return scores
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the predicted class of each row: positive if its score is above the threshold.
@@ -709,30 +713,13 @@ class LimitThresholdClassifier(HeldOutThreshold):
 
     def _at(self, X: Any, name: str = "threshold") -> Any:
         """Return the first or second threshold, or that of each row."""
+        if self._of_case():
+            return self.case_thresholds(X)
         strictest = getattr(self, f"{name}_")
         if self.limits.column is None:
             return strictest
         known = getattr(self, f"{name}s_")
         return np.array([known.get(value, strictest) for value in column_texts(X, self.limits.column)])
-
-    def margins(self, scores: Array, X: Any) -> Array:
-        """Return known scores of rows minus the threshold.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n_samples,)
-            Scores of the estimator; higher means more likely positive.
-        X
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            The values of :meth:`positive_scores`. If each row has a threshold for its own costs, they are the logarithm
-            of what an alert is expected to save, divided by what it is expected to lose.
-        """
-        if self.case_calibration_ is None or self.limits.costs is None:
-            return super().margins(scores, X)
-        return log_odds(self.case_calibration_, scores) - self.case_thresholds(X)
 
     def case_thresholds(self, X: Any) -> Array:
         """Return the log-odds of a positive above which an alert pays in each row; 0 if all rows have one threshold.
@@ -746,9 +733,16 @@ class LimitThresholdClassifier(HeldOutThreshold):
         ndarray of shape (n_samples,)
             The sum with ``positive_scores`` ranks rows by their risk alone.
         """
-        if self.case_calibration_ is None or self.limits.costs is None:
-            return np.zeros(X.shape[0] if hasattr(X, "shape") else len(X))
-        return self.limits.costs.of(X).log_odds()
+        if self._of_case():
+            return self.limits.costs.of(X).log_odds()  # type: ignore[union-attr]  # there are costs
+        return np.zeros(X.shape[0] if hasattr(X, "shape") else len(X))
+
+    def _of_case(self) -> bool:
+        """Return whether each row has a threshold for its own costs."""
+        return self.limits.costs is not None and self.case_calibration_ is not None
+
+    def _ranked(self, scores: Array) -> Array:
+        return log_odds(self.case_calibration_, scores) if self._of_case() else scores  # type: ignore[arg-type]
 
     def _choose_by_costs(self, held_out: Scored, limits: Limits, X: Any) -> None:
         """Choose the cheapest threshold that keeps the limits, and whether each row has its own.
