@@ -26,6 +26,7 @@ FILES = Path(__file__).parent / "files"
 # Public packages; a name of several is listed under the last of them that is its home.
 PACKAGES = [
     "rocmax",
+    "rocmax.costs",
     "rocmax.data",
     "rocmax.displays",
     "rocmax.explain",

@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[1]
 API = ROOT / "docs" / "api"
 PACKAGES = [
     "rocmax",
+    "rocmax.costs",
     "rocmax.data",
     "rocmax.displays",
     "rocmax.explain",

@@ -140,6 +140,42 @@ def few_rows_resampled(area: float, n_positive: int, n_samples: int) -> list[flo
     return [float(value) for value in covered / n_samples]
 
 
+PRECISION_AREAS, PRECISION_POSITIVES = (0.7, 0.9), (10, 30, 100, 300)
+
+
+def average_precision(area: float, n_positive: int, n_negative: int, n_samples: int) -> list[float]:
+    """Return the share of samples whose bootstrap interval covers the average precision, its value and the mean one."""
+    case = Case(float(np.sqrt(2) * norm.ppf(area)), 0.0, 1.0, n_positive, n_negative)
+
+    def precision(tpr: float) -> float:
+        false = n_negative * norm.sf(norm.isf(tpr) + case.shift)
+        return float(n_positive * tpr / (n_positive * tpr + false))
+
+    truth = quad(precision, 0.0, 1.0)[0]
+    rng = np.random.default_rng([round(1000 * area), n_positive, n_negative])
+    y = np.repeat([0, 1], [n_negative, n_positive])
+    covered, values = [], []
+    for _ in range(n_samples):
+        scores = rng.normal(size=y.size) + case.shift * y
+        named = [("average_precision", {})]
+        (found,) = estimate_measures(named, y, scores, n_resamples=N_RESAMPLES, random_state=rng)
+        covered.append(found.low <= truth <= found.high)
+        values.append(found.value)
+    return [float(np.mean(covered)), truth, float(np.mean(values))]
+
+
+def precision_table(found: dict[tuple[Any, ...], list[float]]) -> str:
+    """Return the coverage of the average precision."""
+    lines = []
+    for area in PRECISION_AREAS:
+        for m in PRECISION_POSITIVES:
+            figures = found.get(("average precision", area, m, 10 * m, BOOTSTRAP_SAMPLES))
+            if figures is not None:
+                texts = [f"{figures[1]:.3f}", f"{figures[2]:.3f}", f"{100 * figures[0]:.1f}"]
+                lines.append([f"{area:g}", str(m), str(10 * m), *texts])
+    return markdown(["AUC", "positives", "negatives", "average precision", "mean in samples", "covered"], lines)
+
+
 GROUPS = [(60, 10, 0.6, "both classes"), (60, 10, 0.6, "one class"), (300, 10, 0.3, "both classes")]
 
 
@@ -173,6 +209,8 @@ def work(*job: Any) -> list[float]:
         return few_rows(*job[1:])
     if job[0] == "few rows, bootstrap":
         return few_rows_resampled(*job[1:])
+    if job[0] == "average precision":
+        return average_precision(*job[1:])
     return grouped(*job[1:]) if job[0] == "groups" else shares(*job)
 
 
@@ -238,6 +276,7 @@ def main() -> None:
         *(("groups", *case, n_samples) for case in GROUPS),
         *(("few rows", law, a, m, n, AUC_SAMPLES) for law in LAWS for m in FEW for n in OTHERS for a in AREAS),
         *(("few rows, bootstrap", area, m, BOOTSTRAP_SAMPLES) for area in BOOTSTRAP_AREAS for m in FEW),
+        *(("average precision", a, m, 10 * m, BOOTSTRAP_SAMPLES) for a in PRECISION_AREAS for m in PRECISION_POSITIVES),
         *((*case, n_samples) for case in (*WINDOWS, *FLOORS, *CORNERS)),
     ]
     with warnings.catch_warnings():
@@ -278,6 +317,12 @@ def main() -> None:
         "if a measure is less than one row from 0 or 1, and below 10 rows of a class. Use `delong_interval` for the "
         "AUC there."
     )
+    precision_intro = (
+        f"Shares, in percent, of {BOOTSTRAP_SAMPLES} samples of normal scores in which `bootstrap_interval` with "
+        f"{N_RESAMPLES} resamples covers the average precision of the population; the standard error of 95 % is "
+        f"{100 * np.sqrt(0.05 * 0.95 / BOOTSTRAP_SAMPLES):.1f}. The mean in samples is higher than in the population: "
+        "with few positives, the precision at each of them is that of few rows."
+    )
     groups_intro = (
         f"Normal scores of which the rows of a group share the given part of the variance; {n_samples} samples, a "
         "quarter of them for the bootstrap. `groups`: with `groups=`; `rows`: as if rows were independent."
@@ -286,6 +331,7 @@ def main() -> None:
         running_time(seconds),
         "## AUC with few rows of a class", few_intro, few_rows_table(found),
         "## Bootstrap with few positives", resampled_intro, resampled_table(found),
+        "## Average precision", precision_intro, precision_table(found),
         "## Groups of dependent rows", groups_intro, groups_table(found, n_samples),
         "## Narrow windows and corners", intro,
         "### Below a false-positive rate", table(WINDOWS, found, n_samples),

@@ -81,22 +81,29 @@ def load_table(name: str) -> tuple[pd.DataFrame, np.ndarray] | None:
     return frame, y
 
 
-def tuned_by_logloss(X: Any, y: np.ndarray, seed: int) -> list[Any]:
-    """Return three refits of LightGBM with the size and rounds of the lowest logloss in cross-validation."""
+def folds_of(y: np.ndarray, seed: int) -> list[Any]:
+    """Return the folds in which LightGBM is tuned."""
+    return list(StratifiedKFold(5, shuffle=True, random_state=seed).split(y, y))
+
+
+def tuned(X: Any, y: np.ndarray, seed: int, metric: str = "binary_logloss", sign: int = 1) -> list[Any]:
+    """Return three refits of LightGBM with the size and rounds of the best mean of a metric in cross-validation.
+
+    ``sign`` is 1 if lower is better, -1 otherwise.
+    """
     fixed = {"objective": "binary", "verbose": -1, "num_threads": 1, "learning_rate": RATE, **SUBSETS}
-    folds = list(StratifiedKFold(5, shuffle=True, random_state=seed).split(y, y))
     best = (np.inf, 0, 0)
     for size in SIZES:
         found = lightgbm.cv(
             {**fixed, "num_leaves": size, "seed": seed},
             lightgbm.Dataset(X, y, params={"verbose": -1}),
             ROUNDS,
-            folds=folds,
-            metrics="binary_logloss",
+            folds=folds_of(y, seed),
+            metrics=metric,
             callbacks=[lightgbm.early_stopping(PATIENCE, verbose=False)],
-        )["valid binary_logloss-mean"]
-        rounds = int(np.argmin(found))
-        best = min(best, (found[rounds], size, rounds + 1))
+        )[f"valid {metric}-mean"]
+        rounds = int(np.argmin(sign * np.asarray(found)))
+        best = min(best, (sign * found[rounds], size, rounds + 1))
     _, size, rounds = best
     params = {**fixed, "num_leaves": size, "learning_rate": RATE / 2}
     rows = lightgbm.Dataset(X, y, params={"verbose": -1})
@@ -113,18 +120,18 @@ def scores(X: Any, y: np.ndarray, X_test: Any, seed: int) -> dict[str, np.ndarra
     """Return the test scores of every method."""
     plain = lightgbm.LGBMClassifier(verbose=-1, n_jobs=1, random_state=seed).fit(X, y)
     other = xgboost.XGBClassifier(n_jobs=1, random_state=seed, enable_categorical=True).fit(X, y)
-    tuned = [model.predict(X_test, raw_score=True) for model in tuned_by_logloss(X, y, seed)]
+    by_logloss = [model.predict(X_test, raw_score=True) for model in tuned(X, y, seed)]
     return {
         **our_scores(X, y, X_test, seed),
         "LightGBM": plain.predict(X_test, raw_score=True),
         "XGBoost": other.predict(X_test, output_margin=True),
-        "LightGBM by logloss": tuned[0],
-        "LightGBM by logloss x 3": np.mean(tuned, axis=0),
+        "LightGBM by logloss": by_logloss[0],
+        "LightGBM by logloss x 3": np.mean(by_logloss, axis=0),
     }
 
 
-def cell(name: str, seed: int, rows: int, found_by: Callable[..., dict[str, np.ndarray]] = scores) -> dict[str, Any]:
-    """Score all methods on one split, for both windows: the fits do not depend on a window of at most 0.1."""
+def split(name: str, seed: int, rows: int) -> tuple[Any, np.ndarray, Any, np.ndarray]:
+    """Return training rows with their labels, and test rows with theirs."""
     X, y = load(name)
     train, test = train_test_split(
         np.arange(y.size), train_size=min(rows, y.size * 2 // 3), stratify=y, random_state=seed
@@ -132,16 +139,22 @@ def cell(name: str, seed: int, rows: int, found_by: Callable[..., dict[str, np.n
     if test.size > TEST_ROWS:
         test, _ = train_test_split(test, train_size=TEST_ROWS, stratify=y[test], random_state=seed)
     take = X.iloc.__getitem__ if isinstance(X, pd.DataFrame) else X.__getitem__
+    return take(train), y[train], take(test), y[test]
+
+
+def cell(name: str, seed: int, rows: int, found_by: Callable[..., dict[str, np.ndarray]] = scores) -> dict[str, Any]:
+    """Score all methods on one split, for both windows: the fits do not depend on a window of at most 0.1."""
+    X, y, X_test, y_test = split(name, seed, rows)
     start = time.process_time()
-    found = found_by(take(train), y[train], take(test), seed)
+    found = found_by(X, y, X_test, seed)
     return {
         "set": name,
         "seed": seed,
-        "rows": int(train.size),
-        "positives": int(y[train].sum()),
+        "rows": int(y.size),
+        "positives": int(y.sum()),
         "seconds": round(time.process_time() - start, 1),
         "scores": {
-            method: [partial_auc_score(y[test], decision, max_fpr=limit) for limit in LIMITS]
+            method: [partial_auc_score(y_test, decision, max_fpr=limit) for limit in LIMITS]
             for method, decision in found.items()
         },
     }

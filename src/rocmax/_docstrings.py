@@ -72,7 +72,8 @@ max_iter : int
     Maximum number of iterations.
 measure : str, Measure or callable
     Name of a measure, one of :func:`rocmax.measures.measure_names`, with or without the suffix ``_score``; or a
-    :class:`~rocmax.measures.Measure`; or the function itself, scikit-learn's ``roc_auc_score`` too.
+    :class:`~rocmax.measures.Measure`; or the function itself, scikit-learn's ``roc_auc_score`` and
+    ``average_precision_score`` too.
 min_fpr : float
     Lower end of the range of false-positive rates, at least 0.
 min_tpr : float

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rocmax._docstrings import publish
 from rocmax._support import Message, Parameter, ParameterError
 from rocmax._validation import check_choice, check_range
+
+if TYPE_CHECKING:
+    from rocmax.costs import Costs
 
 # Periods of a capacity, by NumPy's units; another value of `per` is the name of a column.
 PERIODS = {"hour": "h", "day": "D", "week": "W", "month": "M"}
@@ -38,8 +41,8 @@ class Limits:
         the limits below, :func:`rocmax.tables.fit_table` trains for the corner of both, and says whether ``max_fpr`` is
         kept, too.
     measure : str, default=None
-        Measure to tune for and to report: "roc_auc", "partial_auc", "tpr_at_fpr" or "break_even_point". None takes the
-        partial AUC with a limit, and the AUC without.
+        Measure to tune for and to report: "roc_auc", "partial_auc", "tpr_at_fpr", "break_even_point" or
+        "average_precision". None takes the partial AUC with a limit, and the AUC without.
     rate : {"row", "group"}, default="row"
         Which rate a limit is for, if there are groups: that of all rows, or the mean over the groups of the rate in
         each, as in :class:`rocmax.FPRThresholdClassifier`. Precision has the rate of all rows only.
@@ -55,6 +58,9 @@ class Limits:
     block : Limits, default=None
         Stricter limits on alerts for a second threshold. Rows above it are to be blocked, and rows between the two are
         to be reviewed.
+    costs : Costs, default=None
+        What decisions cost. The threshold is then the cheapest that keeps the limits, which can be ``max_fpr`` and
+        ``capacity``. Without limits, each row has a threshold for its own costs, if that is cheaper.
 
     Examples
     --------
@@ -75,6 +81,7 @@ class Limits:
     capacity: float | None = None
     per: str | Sequence[str] = ()
     block: Limits | None = None
+    costs: Costs | None = None
 
     @property
     def window(self) -> tuple[float, float]:
@@ -89,8 +96,8 @@ class Limits:
 
     @property
     def extended(self) -> bool:
-        """Whether there is a limit other than those on the two rates."""
-        return bool(self.min_precision or self.capacity or self.per or self.block)
+        """Whether there are costs, or a limit other than those on the two rates."""
+        return bool(self.min_precision or self.capacity or self.per or self.block or self.costs)
 
     @property
     def limited(self) -> bool:
@@ -110,7 +117,8 @@ class Limits:
     def to_dict(self) -> dict[str, Any]:
         """Return the limits as plain values, for JSON; those that are not set are left out."""
         found = {each.name: getattr(self, each.name) for each in fields(self)}
-        found |= {"per": list(_names(self.per)), "block": None if self.block is None else self.block.to_dict()}
+        found |= {"per": list(_names(self.per))}
+        found |= {name: None if found[name] is None else found[name].to_dict() for name in ("block", "costs")}
         unset = {**_DEFAULTS, "max_fpr": 1.0}
         return {name: value for name, value in found.items() if value not in (None, []) and value != unset[name]}
 
@@ -146,6 +154,8 @@ def checked(limits: Limits) -> Limits:
     _check_capacity(limits)
     known = replace(limits, min_fpr=float(min_fpr), max_fpr=float(max_fpr), min_tpr=float(min_tpr))
     known = replace(known, min_precision=float(limits.min_precision), per=_names(limits.per))
+    if limits.costs is not None:
+        _check_costs(known, limits.costs)
     return known if limits.block is None else replace(known, block=_checked_block(limits))
 
 
@@ -168,6 +178,21 @@ def _check_capacity(limits: Limits) -> None:
         raise ParameterError(Message(given, *need, "; a share of the rows is below 1"))
     if limits.column is not None and not limits.limited:
         raise ParameterError(Message(Parameter("per", limits.column), " requires a limit: ", Parameter("max_fpr", ...)))
+
+
+def _check_costs(limits: Limits, costs: Costs) -> None:
+    """Raise ParameterError for costs that are none, or with limits that not every higher threshold keeps."""
+    from rocmax.costs import Costs  # needs scikit-learn, which losses do not
+
+    if not isinstance(costs, Costs):
+        raise ParameterError(Message(Parameter("costs"), f" must be Costs; got {costs!r}"))
+    costs.check()
+    for name in ("min_tpr", "min_precision", "block"):
+        if getattr(limits, name):
+            only = " must not be given with costs, which choose the threshold; limits can be ", Parameter("max_fpr")
+            raise ParameterError(Message(Parameter(name), *only, " and ", Parameter("capacity")))
+    if limits.column is not None:
+        raise ParameterError(Message(Parameter("per", limits.column), " must not be given with costs"))
 
 
 def _checked_block(limits: Limits) -> Limits:

@@ -373,6 +373,18 @@ class BreakEvenPointMeasure(Measure):
         return at_top(scores, positive, weight, total)
 
 
+@dataclass(frozen=True)
+class AveragePrecisionMeasure(Measure):
+    """Average precision; the threshold is that of the break-even point, whose losses train for it."""
+
+    name: ClassVar[str] = "average_precision"
+    _title: ClassVar[str] = "average precision"
+
+    convex_loss = BreakEvenPointMeasure.convex_loss
+    soft_loss = BreakEvenPointMeasure.soft_loss
+    threshold = BreakEvenPointMeasure.threshold
+
+
 class TableMeasure(Measure):
     """Base class of measures of the predicted labels that have losses; the threshold has the largest value."""
 
@@ -731,6 +743,7 @@ def _under(lowest: float) -> float:
 
 
 __all__ = [
+    "AveragePrecisionMeasure",
     "BreakEvenPointMeasure",
     "FBetaMeasure",
     "FPRAtTPRMeasure",

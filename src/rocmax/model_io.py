@@ -32,6 +32,7 @@ FORMAT = 3
 _HOMES = (
     "rocmax",
     "rocmax.boosted",
+    "rocmax.costs",
     "rocmax.ensemble",
     "rocmax.kernel",
     "rocmax.losses",

@@ -25,7 +25,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
 
 from rocmax._docstrings import publish
-from rocmax._folds import cv_splitter, held_out_split
+from rocmax._folds import cv_splitter, folds, held_out_split, most_folds
 from rocmax._rounding import DUST, join_ties
 from rocmax._support import Array, Bools, Message, Parameter, ParameterError
 from rocmax._validation import (
@@ -39,6 +39,7 @@ from rocmax._validation import (
     towards,
     warn_if_majority,
 )
+from rocmax.costs import CaseCosts, cheapest_threshold
 from rocmax.explain import Contributions, contributions
 from rocmax.forward import ForwardSplit
 from rocmax.limits import PERIODS, Limits, checked
@@ -214,7 +215,7 @@ class HeldOutThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         ndarray of shape (n_samples,)
             The values of :meth:`positive_scores`.
         """
-        margin: Array = scores - self._at(X)
+        margin: Array = self._ranked(scores) - self._at(X)
         return margin
 
     def contributions(self, X: Any) -> Contributions:
@@ -232,6 +233,10 @@ class HeldOutThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         check_is_fitted(self, "threshold_")
         found = contributions(self.estimator_, X)
         return replace(found, reference=found.reference - direction(self._positive_index()) * self._at(X))
+
+    def _ranked(self, scores: Array) -> Array:
+        """Return the scores on the scale of the thresholds."""
+        return scores
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the predicted class of each row: positive if its score is above the threshold.
@@ -583,7 +588,8 @@ class LimitThresholdClassifier(HeldOutThreshold):
     It does for any :class:`Limits` what :class:`FPRThresholdClassifier` and
     :class:`TPRThresholdClassifier` do for one rate: limits on the false-positive rate and on the share of alerts,
     floors on precision and on the true-positive rate, alone and together, with a threshold for each value of a column,
-    and with a second threshold, above which rows are to be blocked.
+    and with a second threshold, above which rows are to be blocked. With ``limits.costs``, the threshold is the
+    cheapest that keeps the limits, or each row has one for its own costs; see :doc:`/costs`.
 
     Without ``confidence``, the threshold is the lowest that keeps all limits on the held-out rows; with a floor on the
     true-positive rate, the highest that does. With ``confidence``, all limits hold together on new rows, with that
@@ -626,6 +632,12 @@ class LimitThresholdClassifier(HeldOutThreshold):
         Number of groups of held-out rows; only if ``fit`` was given groups.
     violation_bound_ : float
         Bound on the probability that a limit is broken; NaN without ``confidence``.
+    case_calibration_ : dict or None
+        With costs: the function from scores to probabilities, if each row has a threshold for its own costs.
+    held_out_alerts_ : ndarray of bool
+        With costs: for each held-out row, whether it is flagged by a threshold that was chosen on the others.
+    held_out_cost_ : float
+        With costs: the mean cost of these decisions.
     classes_, positive_class_, n_features_in_, feature_names_in_
 
     References
@@ -652,6 +664,9 @@ class LimitThresholdClassifier(HeldOutThreshold):
     """
 
     _counted = ("n_negatives_", "n_positives_")
+    # Of models without costs.
+    case_calibration_: dict[str, Any] | None = None
+    binding_: str | dict[str, str]
 
     def __init__(
         self, estimator: Any, limits: Limits, *, cv: Any = 0.3, pos_label: Any = None, random_state: Any = None
@@ -702,8 +717,9 @@ class LimitThresholdClassifier(HeldOutThreshold):
         if not isinstance(self.limits, Limits):
             raise TypeError(f"limits must be rocmax.Limits; got {self.limits!r}")
         limits = checked(self.limits)
-        if not limits.limited:
-            raise ParameterError(f"limits must have a limit, such as Limits(max_fpr=0.01); got {self.limits!r}")
+        if not limits.limited and limits.costs is None:
+            needed = "limits must have a limit, such as Limits(max_fpr=0.01), or costs"
+            raise ParameterError(f"{needed}; got {self.limits!r}")
         if limits.period is not None:
             raise ParameterError(
                 Message(
@@ -715,14 +731,89 @@ class LimitThresholdClassifier(HeldOutThreshold):
 
     def _at(self, X: Any, name: str = "threshold") -> Any:
         """Return the first or second threshold, or that of each row."""
+        if self._of_case():
+            return self.case_thresholds(X)
         strictest = getattr(self, f"{name}_")
         if self.limits.column is None:
             return strictest
         known = getattr(self, f"{name}s_")
         return np.array([known.get(value, strictest) for value in column_texts(X, self.limits.column)])
 
+    def case_thresholds(self, X: Any) -> Array:
+        """Return the log-odds of a positive above which an alert pays in each row; 0 if all rows have one threshold.
+
+        Parameters
+        ----------
+        X
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The sum with ``positive_scores`` ranks rows by their risk alone.
+        """
+        if self._of_case():
+            return self.limits.costs.of(X).log_odds()  # type: ignore[union-attr]  # there are costs
+        return np.zeros(X.shape[0] if hasattr(X, "shape") else len(X))
+
+    def _of_case(self) -> bool:
+        """Return whether each row has a threshold for its own costs."""
+        return self.limits.costs is not None and self.case_calibration_ is not None
+
+    def contributions(self, X: Any) -> Contributions:
+        """Return the contribution of each column to the decision value, or to the score if costs decide case by case.
+
+        Parameters
+        ----------
+        X
+
+        Returns
+        -------
+        rocmax.explain.Contributions
+            Contributions of the estimator, and its reference, minus the threshold unless costs decide case by case.
+        """
+        check_is_fitted(self, "threshold_")
+        return contributions(self.estimator_, X) if self._of_case() else super().contributions(X)
+
+    def _ranked(self, scores: Array) -> Array:
+        return log_odds(self.case_calibration_, scores) if self._of_case() else scores  # type: ignore[arg-type]
+
+    def _choose_by_costs(self, held_out: Scored, limits: Limits, X: Any) -> None:
+        """Choose the cheapest threshold that keeps the limits, and whether each row has its own.
+
+        The two rules are compared on held-out rows that have not chosen them.
+        """
+        assert limits.costs is not None
+        case = limits.costs.of(X).some(held_out.places)
+        case.check(held_out.positive)
+        delta = None if limits.confidence is None else 1 - limits.confidence
+        limit = choose_threshold(held_out, limits, delta) if limits.limited else None
+        lowest = -math.inf if limit is None else limit.threshold
+        splits: list[Any] = [(slice(None), slice(None))]
+        kinds = [False]
+        if most_folds(held_out.positive, held_out.groups) >= 2:
+            splits = folds(held_out.positive, 5, random_source(self.random_state), held_out.groups)
+            kinds += [True] if limits.costs.columns and not limits.limited else []
+        alerts = {of_case: np.zeros(held_out.scores.size, dtype=bool) for of_case in kinds}
+        for of_case, flagged in alerts.items():
+            for train, test in splits:
+                rule = cost_rule(held_out.of(train), case.some(train), of_case, lowest)
+                flagged[test] = rule.alerts(held_out.scores[test], case.some(test))
+        spent = {
+            of_case: float(np.average(case.spent(held_out.positive, flagged), None, held_out.weight))
+            for of_case, flagged in alerts.items()
+        }
+        of_case = min(spent, key=lambda kind: spent[kind])
+        found = cost_rule(held_out, case, of_case, lowest)
+        self.threshold_, self.case_calibration_ = found.threshold, found.calibration
+        self.held_out_alerts_, self.held_out_cost_ = alerts[of_case], spent[of_case]
+        self.binding_ = limit.binding if limit is not None and found.threshold == lowest else "costs"
+        self.violation_bound_ = math.nan if limit is None else limit.bound
+
     def _choose(self, held_out: Scored, limits: Limits, X: Any) -> None:
         limits = checked(limits)
+        if limits.costs is not None:
+            self._choose_by_costs(held_out, limits, X)
+            return
         parts = {"": held_out}
         if limits.column is not None:
             values = column_texts(X, limits.column)[held_out.places]
@@ -833,6 +924,27 @@ class PrecisionRules:
 
 
 PRECISION = PrecisionRules()
+
+
+class CostRule(NamedTuple):
+    """A threshold, and the calibration of scores if each row has a threshold for its own costs."""
+
+    threshold: float
+    calibration: dict[str, Any] | None
+
+    def alerts(self, scores: Array, case: CaseCosts) -> Bools:
+        """Return which rows are flagged."""
+        found: Bools = scores > self.threshold
+        if self.calibration is not None:
+            found = log_odds(self.calibration, scores) > case.log_odds()
+        return found
+
+
+def cost_rule(held_out: Scored, case: CaseCosts, of_case: bool, lowest: float) -> CostRule:
+    """Return the cheapest threshold of at least ``lowest`` on held-out rows, or the rule of each case."""
+    gain = case.gain(held_out.positive) * (1.0 if held_out.weight is None else held_out.weight)
+    threshold = cheapest_threshold(held_out.scores, gain, lowest)
+    return CostRule(threshold, fit_calibration(*held_out[:3]) if of_case else None)
 
 
 def choose_threshold(
@@ -1255,12 +1367,17 @@ def fit_calibration(scores: Array, positive: Bools, weight: Array | None = None)
 
 def calibrated(found: dict[str, Any], scores: Array) -> Array:
     """Return the probability of the positive class for scores, by the result of :func:`fit_calibration`."""
+    return np.asarray(expit(log_odds(found, scores)), dtype=np.float64)
+
+
+def log_odds(found: dict[str, Any], scores: Array) -> Array:
+    """Return the log-odds of the positive class for scores, by the result of :func:`fit_calibration`."""
     if found["method"] == "sigmoid":
-        return np.asarray(expit(found["slope"] * scores + found["intercept"]), dtype=np.float64)
+        return np.asarray(found["slope"] * scores + found["intercept"], dtype=np.float64)
     first, last = found["scores"][0], found["scores"][-1]
     inside = np.interp(scores, found["scores"], logit(found["probabilities"]))
     beyond = np.minimum(scores - first, 0.0) + np.maximum(scores - last, 0.0)
-    return np.asarray(expit(inside + found["slope"] * beyond), dtype=np.float64)
+    return np.asarray(inside + found["slope"] * beyond, dtype=np.float64)
 
 
 def _logistic(scores: Array, positive: Bools, weight: Array) -> tuple[float, float]:

@@ -25,6 +25,16 @@ def true_precision(k):
     return share * norm.sf(at - SHIFT) / k
 
 
+def true_average_precision():
+    share = N_POSITIVE / (N_POSITIVE + N_NEGATIVE)
+
+    def precision(tpr):
+        fpr = norm.sf(norm.isf(tpr) + SHIFT)
+        return share * tpr / (share * tpr + (1 - share) * fpr)
+
+    return quad(precision, 0, 1)[0]
+
+
 TRUTH = {
     "roc_auc": ({}, norm.cdf(SHIFT / np.sqrt(2))),
     "partial_auc": ({"min_fpr": 0.02, "max_fpr": 0.2}, quad(true_rate, 0.02, 0.2)[0] / 0.18),
@@ -32,6 +42,7 @@ TRUTH = {
     "fpr_at_tpr": ({"min_tpr": 0.7}, norm.sf(norm.isf(0.7) + SHIFT)),
     "precision_at_k": ({"k": 0.1}, true_precision(0.1)),
     "break_even_point": ({}, true_precision(N_POSITIVE / (N_POSITIVE + N_NEGATIVE))),
+    "average_precision": ({}, true_average_precision()),
     "g_mean": ({}, np.sqrt(norm.cdf(SHIFT / 2) ** 2)),
 }
 

@@ -34,6 +34,8 @@ PARAMS = {
 }
 ALL = {name: find_measure(name, **PARAMS.get(name, {})) for name in measure_names()}
 TRAINED = {name: measure for name, measure in ALL.items() if measure.trainable}
+# Measures that are trained for by the loss of another one: the area below a limit, the break-even point.
+RELATIVES = {"tpr_at_fpr": "partial_auc", "average_precision": "break_even_point"}
 NOT_TRAINED = ["fpr_at_tpr", "weighted_relative_accuracy"]
 every = pytest.mark.parametrize("measure", ALL.values(), ids=ALL)
 trained = pytest.mark.parametrize("measure", TRAINED.values(), ids=TRAINED)
@@ -162,7 +164,7 @@ def test_the_convex_loss_bounds_the_error_and_has_no_use_for_a_shift(measure, sa
     assert loss.shift_invariant
     value = loss.bind(y).value_and_gradient(s)[0]
     assert loss.bind(y).value_and_gradient(s + 3.0)[0] == pytest.approx(value, abs=1e-9)
-    if measure.name != "tpr_at_fpr":  # trained for by the area below the limit
+    if measure.name not in RELATIVES:
         decision = s - measure.threshold(s, y)
         assert value >= 1.0 - measure.score(y, decision) - 1e-9
 
@@ -192,7 +194,7 @@ def test_a_narrow_soft_loss_is_the_error(measure):
     rng = np.random.default_rng(1)
     y = np.arange(40) % 3 == 0
     s = rng.normal(size=40) + y
-    measure = ALL["partial_auc"] if measure.name == "tpr_at_fpr" else measure
+    measure = ALL[RELATIVES.get(measure.name, measure.name)]
     value = measure.soft_loss(1e-7).bind(y).value_and_gradient(s)[0]
     assert value == pytest.approx(1.0 - measure.score(y, s - measure.threshold(s, y)), abs=1e-4)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import balanced_accuracy_score, confusion_matrix, roc_auc_score
+from sklearn.metrics import average_precision_score, balanced_accuracy_score, confusion_matrix, roc_auc_score
 
 from rocmax import metrics
 
@@ -28,6 +28,7 @@ SCORED = [
     (metrics.precision_at_k, {"k": 2}),
     (metrics.precision_at_k, {"k": 0.35}),
     (metrics.break_even_point, {}),
+    (metrics.average_precision_score, {}),
 ]
 LABELED = [(metrics.g_mean_score, {}), (metrics.weighted_relative_accuracy, {})]
 
@@ -212,6 +213,19 @@ def test_two_way_area_of_the_diagonal_is_a_triangle():
 
 
 @many
+@given(samples(max_weight=3))
+def test_average_precision_is_that_of_scikit_learn_and_a_mean_over_the_positives(sample):
+    y, s, w = sample
+    ours = metrics.average_precision_score(y, s, sample_weight=w)
+    assert ours == pytest.approx(average_precision_score(y[w > 0], s[w > 0], sample_weight=w[w > 0]), **exactly)
+    rows = np.repeat(np.arange(y.size), w)
+    precisions = [y[rows][s[rows] >= score].mean() for score in s[rows][y[rows] == 1]]
+    assert ours == pytest.approx(np.mean(precisions), **exactly)
+    names = np.where(y == 1, "fraud", "ok")
+    assert metrics.average_precision_score(names, s, sample_weight=w, pos_label="fraud") == ours
+
+
+@many
 @given(samples(), rates)
 def test_rates_at_a_limit_are_those_of_a_threshold(sample, rate):
     y, s, _ = sample
@@ -348,6 +362,8 @@ def test_perfect_and_worst(measure, params):
     assert best == pytest.approx(1)
     if params.get("standardize"):
         assert worst == pytest.approx(0.5 * (1 - 0.35 / 0.65))
+    elif measure is metrics.average_precision_score:
+        assert worst == 0.5  # all positives are tied below the negatives
     else:
         assert worst == 0
 

@@ -16,6 +16,7 @@ SCORED = [
     (metrics.fpr_at_tpr, {"min_tpr": 0.5}),
     (metrics.precision_at_k, {"k": 1}),
     (metrics.break_even_point, {}),
+    (metrics.average_precision_score, {}),
 ]
 LABELED = [(metrics.g_mean_score, {}), (metrics.weighted_relative_accuracy, {})]
 every = pytest.mark.parametrize(("measure", "params"), SCORED + LABELED, ids=[f.__name__ for f, _ in SCORED + LABELED])

@@ -26,6 +26,7 @@ CASES = [
     ("precision_at_k", {"k": 7}),
     ("precision_at_k", {"k": 0.2}),
     ("break_even_point", {}),
+    ("average_precision_score", {}),
     ("f_beta_score", {}),
     ("f_beta_score", {"beta": 2.0}),
     ("g_mean_score", {}),

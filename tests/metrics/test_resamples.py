@@ -15,7 +15,7 @@ from rocmax.metrics import uncertainty as resamples
 from rocmax.metrics.curve import Blocks
 from rocmax.metrics.uncertainty import compare_measures, estimate_measures
 
-NAMES = ["roc_auc", "partial_auc", "tpr_at_fpr", "break_even_point"]
+NAMES = ["roc_auc", "partial_auc", "tpr_at_fpr", "break_even_point", "average_precision"]
 MEASURES = [(name, TRUTH[name][0]) for name in NAMES]
 
 

@@ -63,7 +63,7 @@ def test_the_threshold_reaches_the_floor_on_the_held_out_rows(table, screening):
     assert (result.threshold["min_tpr"], result.threshold["max_fpr"]) == (0.8, None)
     limits = {"min_tpr": 0.8}
     positive = result.is_positive
-    assert list(result.measures) == ["partial_auc", "roc_auc", "break_even_point", "fpr_at_tpr"]
+    assert list(result.measures) == ["partial_auc", "roc_auc", "break_even_point", "average_precision", "fpr_at_tpr"]
     assert result.measures["partial_auc"]["value"] == partial_auc_score(positive, result.scores, **limits)
     assert result.measures["fpr_at_tpr"]["value"] == fpr_at_tpr(positive, result.scores, **limits)
     assert screening.held_out["value"] == result.measures["partial_auc"]["value"]

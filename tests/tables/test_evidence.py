@@ -116,6 +116,7 @@ def test_a_model_that_finds_nothing_is_saved_with_a_warning(tmp_path):
         ({"max_fpr": 0.2}, "0.1000"),
         ({"max_fpr": 0.2, "limits": Limits(measure="tpr_at_fpr")}, "0.2000"),
         ({"limits": Limits(measure="break_even_point")}, "0.1000"),
+        ({"limits": Limits(measure="average_precision")}, "0.1000"),
         ({"limits": Limits(min_tpr=0.5)}, "0.2500"),
     ],
 )

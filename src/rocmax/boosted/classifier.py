@@ -205,7 +205,8 @@ class BoostedClassifier(MeasureParameterMixin, HeldOutScores, ClassifierMixin, B
     ----------
     measure : str or Measure, default="partial_auc"
         Measure to train for: "roc_auc", "partial_auc", "tpr_at_fpr", "precision_at_k",
-        "break_even_point", "f_beta" or "g_mean". An object of :mod:`rocmax.measures` has its own parameters.
+        "break_even_point", "average_precision", "f_beta" or "g_mean". An object of :mod:`rocmax.measures` has its own
+        parameters.
     min_fpr : ...
         Used by "partial_auc".
     max_fpr : ...

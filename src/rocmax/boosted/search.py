@@ -68,7 +68,7 @@ def selection_score(measure: Measure) -> Score:
 
     For the partial AUC and the TPR at an FPR, it is the partial AUC up to that FPR, or up to 0.1 if that is larger.
     Above a TPR, it is the mean over 1, 2 and 5 times the range of TPRs. For the AUC and the G-mean, it is the AUC; for
-    the precision at k, the break-even point and F-beta, the average precision.
+    the precision at k, the break-even point and F-beta, the average precision, which is its own score.
     """
     if isinstance(measure, CornerMeasure):
         return lambda y, s, w: _corner_score(y, s, w, measure)

@@ -18,6 +18,7 @@ from rocmax._support import Parameter, render
 from rocmax.cli.screen import (
     as_flag,
     aside,
+    costs_text,
     counting,
     counting_fits,
     guarded,
@@ -103,7 +104,7 @@ LIMITS: Group = {
     ),
     "measure": _option(
         str | None,
-        "roc_auc, partial_auc (default with a limit), tpr_at_fpr or break_even_point.",
+        "roc_auc, partial_auc (default with a limit), tpr_at_fpr, break_even_point or average_precision.",
     ),
 }
 THRESHOLD: Group = {
@@ -127,6 +128,11 @@ THRESHOLD: Group = {
     "rate": _option(
         str, "With --group, what counts once in a limit on a rate: row (each row) or group.", default="row"
     ),
+}
+COSTS: Group = {
+    "cost_false_alarm": _option(str | None, "Cost of a false alarm beside its review: a number or a column."),
+    "cost_miss": _option(str | None, "Cost of a positive row that is not flagged: a number or a column."),
+    "cost_review": _option(str | None, "Cost of looking at a flagged row, right or wrong: a number or a column."),
 }
 COLUMNS: Group = {
     "text": _option(list[str] | None, "Column to use as categories; repeatable."),
@@ -180,9 +186,11 @@ def takes(**groups: Group) -> Callable[[Callable[..., None]], Callable[..., None
                 given = {option: values.pop(option) for option in options}
                 given = {option: value for option, value in given.items() if value not in (None, [])}
                 kind = getattr(tables, name.capitalize())
-                # Options such as --block-max-fpr are fields of an object of the same kind.
+                # Options such as --block-max-fpr and --cost-miss are fields of an object of their own.
                 block = {option[6:]: given.pop(option) for option in list(given) if option.startswith("block_")}
-                made[name] = kind(**given, **({"block": kind(**block)} if block else {}))
+                costs = {option[5:]: _cost(given.pop(option)) for option in list(given) if option in COSTS}
+                inner = {"block": kind(**block)} if block else {}
+                made[name] = kind(**given, **inner, **({"costs": tables.Costs(**costs)} if costs else {}))
             command(**values, **made)
 
         own, parameters = inspect.signature(command, eval_str=True), []
@@ -197,6 +205,14 @@ def takes(**groups: Group) -> Callable[[Callable[..., None]], Callable[..., None
         return run
 
     return decorate
+
+
+def _cost(text: str) -> float | str:
+    """Return a number, or the name of a column."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def standard_output(path: Path | None) -> Path | None:
@@ -369,7 +385,7 @@ def plan(
 
 @app.command()
 @guarded("pandas", "pyarrow", "skops", prints=True)
-@takes(columns=TARGET | COLUMNS, limits=LIMITS | THRESHOLD, reading=READING)
+@takes(columns=TARGET | COLUMNS, limits=LIMITS | THRESHOLD | COSTS, reading=READING)
 def fit(
     data: Tables,
     out: Annotated[Path, typer.Option(help="Model file to write.", callback=standard_output)],
@@ -471,11 +487,12 @@ def predict(
 
 @app.command()
 @guarded("pandas", "pyarrow", "skops", prints=True)
-@takes(reading=READING)
+@takes(limits=COSTS, reading=READING)
 def evaluate(
     model: ModelFile,
     data: Tables,
     target: TargetName = None,
+    limits: Any = None,
     reading: Any = None,
     json: Json = False,
     verbose: Verbose = False,
@@ -485,7 +502,7 @@ def evaluate(
 
     with working("scoring"):
         fitted = workflow.load_model(model, max_bytes=reading.max_bytes)
-        found = workflow.evaluate(fitted, tables(data), target=target, reading=reading)
+        found = workflow.evaluate(fitted, tables(data), target=target, costs=limits.costs, reading=reading)
     result = found.to_dict()
     for line in found.notes:
         note(line)
@@ -507,13 +524,15 @@ def evaluate(
     )
     at = result["threshold"]
     precision = "-" if at["precision"] is None else f"{at['precision']:.4f}"
-    limits = 1.0 if at["max_fpr"] is None else at["max_fpr"], at["min_tpr"] or 0.0
+    rates = 1.0 if at["max_fpr"] is None else at["max_fpr"], at["min_tpr"] or 0.0
     precision += "" if at["min_precision"] is None else f" (at least {at['min_precision']:g})"
     alerts = f", alerts {at['alerts']:.2%} of the rows"
     alerts += "" if at["capacity"] is None else f" (limit {at['capacity']:.2%})"
-    say(f"at the threshold: {rates_text(at, *limits)}, precision {precision}{alerts}")
+    say(f"at the threshold: {rates_text(at, *rates)}, precision {precision}{alerts}")
+    if result["costs"] is not None:
+        say(costs_text(result["costs"]))
     if result["over_time"] is not None:
-        show_over_time(result["over_time"], limits[0])
+        show_over_time(result["over_time"], rates[0])
 
 
 @app.command()

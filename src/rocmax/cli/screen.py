@@ -184,8 +184,16 @@ def show_fit(fitted: Any, out: Path) -> None:
             ]
             say(f"thresholds of {len(reached)} values of {facts.limits.column!r}, from {where}:")
             show_table([str(facts.limits.column), "limit reached first", "threshold"], reached)
-        elif facts.binding is not None:
+        elif facts.binding is not None and facts.binding != "costs":
             say(f"limit reached first: {flag_of(facts.binding)}")
+    if facts.savings is not None:
+        whose = (
+            "each row has a threshold for its own costs" if facts.savings["per_case"] else "one threshold for all rows"
+        )
+        trained = ", trained with the costs as weights" if facts.savings["weighted"] else ""
+        kinds = ", ".join(f"{name.replace('_', ' ')} {cost}" for name, cost in facts.costs.items())
+        say(f"costs ({kinds}): {whose}{trained}")
+        say(f"{costs_text(facts.savings)}, on the {held_out} rows")
     if facts.over_time is not None:
         show_over_time(facts.over_time, facts.max_fpr if facts.min_tpr == 0 else 1.0)
     if "refit" in rows:
@@ -367,6 +375,16 @@ def rates_text(rates: dict[str, Any], max_fpr: float, min_tpr: float) -> str:
     limit = f" (limit {max_fpr:g})" if max_fpr < 1 else ""
     floor = f" (at least {min_tpr:g})" if min_tpr > 0 else ""
     return f"TPR {rates['tpr']:.4f}{floor}, FPR {rates['fpr']:.4f}{limit}"
+
+
+def costs_text(found: dict[str, Any]) -> str:
+    """Return what decisions cost and save as text."""
+    cost = {key: f"{found[key]:.4g}" for key in ("cost", "cost_low", "cost_high", "none", "all")}
+    ends = f"[{found['savings_low']:.1%}, {found['savings_high']:.1%}]"
+    return (
+        f"cost per row {cost['cost']} [{cost['cost_low']}, {cost['cost_high']}]; {cost['none']} if none is flagged, "
+        f"{cost['all']} if all are; savings {found['savings']:.1%} {ends}"
+    )
 
 
 def interval(value: dict[str, Any]) -> str:

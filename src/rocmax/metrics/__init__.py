@@ -12,6 +12,7 @@ from sklearn.metrics import roc_auc_score
 from rocmax._docstrings import publish
 from rocmax.metrics.rates import exchangeability_test
 from rocmax.metrics.scores import (
+    average_precision_score,
     break_even_point,
     f_beta_score,
     fpr_at_tpr,
@@ -27,6 +28,7 @@ from rocmax.metrics.uncertainty import Comparison, bootstrap_interval, bootstrap
 
 __all__ = [
     "Comparison",
+    "average_precision_score",
     "bootstrap_interval",
     "bootstrap_test",
     "break_even_point",

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.metrics import roc_auc_score
+from sklearn import metrics as sklearn_metrics
 from sklearn.metrics._scorer import _Scorer
 
 from rocmax._rounding import DUST, top_weight, window_end
@@ -456,6 +456,39 @@ def break_even_point(
     return break_even(score_blocks(y_true, y_score, sample_weight, pos_label).curve())
 
 
+def average_precision_score(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: object = None,
+) -> float:
+    r"""Average precision: the mean, over the positives, of the precision at the threshold that just reaches each.
+
+    .. math:: \sum_t \frac{tp_t - tp_{t-1}}{m}\, \frac{tp_t}{tp_t + fp_t}
+
+    over the distinct scores from the highest down, as :func:`sklearn.metrics.average_precision_score`. It is the area
+    under the precision-recall curve as a step function, without interpolation. A random ranking has about the share of
+    positives, so values of tables with different shares cannot be compared.
+
+    Parameters
+    ----------
+    y_true, y_score, sample_weight, pos_label
+
+    Returns
+    -------
+    float
+        Above 0 and at most 1, higher is better.
+
+    Examples
+    --------
+    >>> from rocmax.metrics import average_precision_score
+    >>> average_precision_score([1, 0, 1, 0, 0], [5, 4, 3, 2, 1])
+    0.8333333333333333
+    """
+    return average_precision(score_blocks(y_true, y_score, sample_weight, pos_label).curve())
+
+
 def best_tpr(curve: Curve, *, max_fpr: float) -> float:
     """Compute :func:`tpr_at_fpr` from the curve."""
     check_rate("max_fpr", max_fpr)
@@ -479,6 +512,14 @@ def top_precision(curve: Curve, *, k: float) -> float:
 def break_even(curve: Curve) -> float:
     """Compute :func:`break_even_point` from the curve."""
     return float(np.interp(curve.m, curve.fp + curve.tp, curve.tp)) / curve.m
+
+
+def average_precision(curve: Curve) -> float:
+    """Compute :func:`average_precision_score` from the curve."""
+    gained = np.diff(curve.tp)
+    found = gained > 0
+    tp, fp = curve.tp[1:][found], curve.fp[1:][found]
+    return float(gained[found] @ (tp / (tp + fp))) / curve.m
 
 
 # Registry of the metric functions by name, for scorers, intervals and :mod:`rocmax.measures`.
@@ -560,6 +601,7 @@ METRICS: dict[str, Metric] = {
         Metric("fpr_at_tpr", fpr_at_tpr, best_fpr, greater_is_better=False),
         Metric("precision_at_k", precision_at_k, top_precision),
         Metric("break_even_point", break_even_point, break_even),
+        Metric("average_precision", average_precision_score, average_precision),
         Metric("f_beta", f_beta_score, f_beta, rank_labels, one_class=True),
         Metric("g_mean", g_mean_score, g_mean, rank_labels),
         Metric(
@@ -602,10 +644,8 @@ def named_metric(measure: str | Callable[..., float] | HasMetric) -> Metric:
         found = METRICS.get(measure) or METRICS.get(measure.removesuffix("_score"))
         if found is not None:
             return found
-    if measure is roc_auc_score:
-        return METRICS["roc_auc"]
     for metric in METRICS.values():
-        if measure is metric.function:
+        if measure is metric.function or measure is getattr(sklearn_metrics, f"{metric.name}_score", metric):
             return metric
     raise ValueError(f"measure must be one of {_listed(METRICS)}, or that function; got {measure!r}")
 

@@ -106,6 +106,8 @@ class TestData:
     changes: list[Change] | None = None
     groups: NDArray[Any] | None = None
     times: NDArray[Any] | None = None
+    # What a false alarm and a miss cost more than the right decision, for the start of the sliders.
+    costs: tuple[float, float] = (1.0, 10.0)
 
     __test__ = False  # not a test class of pytest
 

@@ -41,7 +41,8 @@ BROKEN = ("below the limit", "above the limit")
 
 def measures(model: ReportModel, data: TestData, watch: Callable[[Curve], None] | None = None) -> list[dict[str, Any]]:
     """Return the measures of a model with confidence intervals; ``watch`` is called with the curve of each resample."""
-    chosen = [find_measure("roc_auc"), *_range_measures(data), find_measure("break_even_point")]
+    tops = map(find_measure, ("break_even_point", "average_precision"))
+    chosen = [find_measure("roc_auc"), *_range_measures(data), *tops]
     options: dict[str, Any] = {"n_resamples": N_RESAMPLES, "random_state": data.seed, "groups": data.groups}
     found = estimate_with_delong(
         [(measure, {}) for measure in chosen], data.positive, model.scores, watch=watch, **options

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from rocmax._docstrings import publish
 from rocmax._support import ParameterError
+from rocmax.costs import Costs
 from rocmax.data import Reading
 from rocmax.limits import Limits
 from rocmax.tables.columns import Column
@@ -28,6 +29,7 @@ from rocmax.tables.report import write_report
 __all__ = [
     "Column",
     "Columns",
+    "Costs",
     "Limits",
     "ModelComparison",
     "MonitorReport",
@@ -51,5 +53,5 @@ __all__ = [
     "write_report",
 ]
 
-# The home of Reading is rocmax.data, that of Limits is rocmax.
-publish("rocmax.tables", globals(), [name for name in __all__ if name not in ("Limits", "Reading")])
+# The home of Reading is rocmax.data, that of Costs rocmax.costs, and that of Limits is rocmax.
+publish("rocmax.tables", globals(), [name for name in __all__ if name not in ("Costs", "Limits", "Reading")])

@@ -588,7 +588,7 @@ def compare_models(
     """
     columns = chosen(Columns, columns, target=target, positive=positive, group=group)
     given, running = chosen(Limits, limits, max_fpr=max_fpr), chosen(Running, running)
-    refuse("compare_models", given, "confidence", "rate", "min_precision", "capacity", "per", "block")
+    refuse("compare_models", given, "confidence", "rate", "min_precision", "capacity", "per", "block", "costs")
     limits = check_limits(given)
     check_running(running, "compare_models", "dask", "refit")
     names = _check(models, n_splits, running.n_jobs, random_state, store, table)

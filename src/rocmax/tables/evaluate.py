@@ -13,14 +13,16 @@ from sklearn.metrics import roc_auc_score
 
 from rocmax._rounding import window_end
 from rocmax._support import Array, Bools, Caution, Index, Message, Parameter, holding
+from rocmax.costs import CaseCosts, Costs, expected_cost
 from rocmax.data import DataError, Reading
+from rocmax.data.read import check_columns
 from rocmax.metrics import exchangeability_test, partial_auc_score, positive_scores
 from rocmax.metrics.rates import RULES as PERIODS
 from rocmax.metrics.rates import prediction_interval, rates_by_period
 from rocmax.metrics.scores import METRICS
 from rocmax.metrics.uncertainty import estimate_with_delong, interval_notes
 from rocmax.tables.columns import read_times
-from rocmax.tables.model import Facts, TableModel, known_levels
+from rocmax.tables.model import Facts, TableModel, known_levels, risk_scores
 from rocmax.tables.options import HOLDERS, Limits, chosen, window_measure, window_measure_names
 from rocmax.tables.read import Target, Training, group_values, known_target, need_tables, source_notes
 
@@ -366,6 +368,7 @@ class ScoredTable(NamedTuple):
     groups: Any = None
     times: NDArray[Any] | None = None
     columns: Any = None
+    costs: CaseCosts | None = None
 
 
 @dataclass(frozen=True)
@@ -386,7 +389,8 @@ class TableEvaluation:
         Results of the decisions of the model: "tp", "fp", "tpr", "fpr", "precision", the share of "alerts", and the
         limits "max_fpr", "min_tpr", "min_precision" and "capacity", as a share of the rows.
     scores : ndarray of shape (n_rows,)
-        Score of each row, above zero for the positive class.
+        Score of each row, above zero for the positive class; if each row has a threshold for its own costs, the
+        log-odds of its risk.
     is_positive : ndarray of shape (n_rows,)
         Whether each row is of the positive class.
     notes : list of str
@@ -394,6 +398,9 @@ class TableEvaluation:
     groups : int or None
         Number of groups whose rows depend on each other, so that intervals resample groups; None if rows are taken as
         independent: the model has no group column, or the table does not have it.
+    costs : dict or None
+        Mean cost per row of the decisions and their savings with the limits of 95 % intervals, and the cost if no row
+        is flagged and if all are, as in :class:`rocmax.costs.CostEstimate`; None without costs.
     over_time : list of dict or None
         Rates at the threshold in each period: "name", "rows", "flagged", and "fpr" and "tpr" with the limits "low" and
         "high" of their 95 % confidence intervals; None if the model has no time column, or the table does not have it.
@@ -408,11 +415,12 @@ class TableEvaluation:
     is_positive: Bools
     notes: list[str] = field(default_factory=list)
     groups: int | None = None
+    costs: dict[str, float] | None = None
     over_time: list[dict[str, Any]] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything except the arrays as plain values, for example for JSON."""
-        names = ("model", "positive", "rows", "measures", "threshold", "notes", "groups", "over_time")
+        names = ("model", "positive", "rows", "measures", "threshold", "notes", "groups", "costs", "over_time")
         return {name: getattr(self, name) for name in names}
 
 
@@ -422,6 +430,7 @@ def evaluate(
     table: Any,
     *,
     target: str | None = None,
+    costs: Costs | None = None,
     reading: Reading | None = None,
 ) -> TableEvaluation:
     """Evaluate a model on labeled rows, as ``rocmax evaluate`` does.
@@ -433,6 +442,8 @@ def evaluate(
     table
     target : str, default=None
         The column with the labels. None takes the name that it had in the table of the fit.
+    costs : Costs, default=None
+        What decisions cost. None takes the costs of the model, if the table has their columns.
     reading
 
     Returns
@@ -448,17 +459,21 @@ def evaluate(
     >>> model = fit_table(table, target="target", positive=0, max_fpr=0.05, tune=False)
     >>> result = evaluate(model, table.iloc[model.held_out_rows])
     >>> list(result.measures)
-    ['partial_auc', 'roc_auc', 'tpr_at_fpr', 'break_even_point']
+    ['partial_auc', 'roc_auc', 'tpr_at_fpr', 'break_even_point', 'average_precision']
     >>> result.threshold["fpr"] <= 0.05
     True
     """
     need_tables()
-    return _evaluation(score_table(model, table, target, chosen(Reading, reading)))
+    return _evaluation(score_table(model, table, target, chosen(Reading, reading), costs))
 
 
-def score_table(fitted: TableModel, table: Any, target: str | None, reading: Reading) -> ScoredTable:
-    """Return scores and decisions on a labeled table."""
+def score_table(
+    fitted: TableModel, table: Any, target: str | None, reading: Reading, costs: Costs | None = None
+) -> ScoredTable:
+    """Return scores, by which rows rank by risk, and decisions on a labeled table, with the costs of the rows."""
     facts = fitted.facts
+    if costs is not None:
+        costs.check()
     source = facts.open(table, reading)
     options = facts.read_options(fitted.place, source)
     if source.columns is not None:
@@ -469,7 +484,9 @@ def score_table(fitted: TableModel, table: Any, target: str | None, reading: Rea
         options["target"] = target
     # Columns that no feature is made of, if the table has them.
     group, time = (name if name in (source.columns or ()) else None for name in (facts.group, facts.time))
-    extra = {name: "raw" for name in (group, time) if name is not None and name not in options["types"]}
+    costs = _known_costs(facts, source, costs)
+    known = (group, time, *(() if costs is None else costs.columns))
+    extra = {name: "raw" for name in known if name is not None and name not in options["types"]}
     if extra:
         options |= {"columns": [*options["columns"], *extra], "types": {**options["types"], **extra}}
     columns, y = source.read(**options)
@@ -481,8 +498,22 @@ def score_table(fitted: TableModel, table: Any, target: str | None, reading: Rea
     X = facts.features_of(X, source, day_first=reading.day_first, levels=levels)
     labels = known_target(y, facts.positive, facts.negative, f"column {target!r}" if target else "the target")
     predicted = fitted.model.predict(X) == facts.positive
-    scores = positive_scores(fitted.model, X, pos_label=facts.positive)
-    return ScoredTable(fitted, labels, scores, predicted, X, source_notes(source), groups, times, columns)
+    scores = risk_scores(fitted.model, positive_scores(fitted.model, X, pos_label=facts.positive), X)
+    case = None
+    if costs is not None:
+        case = costs.of(
+            X.assign(**{name: columns[name] for name in costs.columns if name not in X}) if costs.columns else X
+        )
+    return ScoredTable(fitted, labels, scores, predicted, X, source_notes(source), groups, times, columns, case)
+
+
+def _known_costs(facts: Facts, source: Any, given: Costs | None) -> Costs | None:
+    """Return the costs that are given, or those of the model if the table has their columns."""
+    if given is not None:
+        check_columns(source.name, given.columns, source.columns or ())
+        return given
+    own = facts.limits.costs
+    return own if own is not None and set(own.columns) <= set(source.columns or ()) else None
 
 
 def _evaluation(scored: ScoredTable) -> TableEvaluation:
@@ -509,6 +540,9 @@ def _evaluation(scored: ScoredTable) -> TableEvaluation:
         is_positive=positive,
         notes=scored.notes + notes + narrow + corner_notes(positive, scored.scores, limits, "rows"),
         groups=None if groups is None else int(np.unique(groups).size),
+        costs=None
+        if scored.costs is None
+        else expected_cost(scored.costs, positive, predicted, groups=groups, random_state=facts.seed)._asdict(),
         over_time=None if scored.times is None else over_time(scored.times, predicted, positive, groups),
     )
 

@@ -21,6 +21,7 @@ from rocmax._folds import FOLD_RULES, folds, held_out_split, some_rows
 from rocmax._support import Array, Bools, Index, Message, Parameter, ParameterError, holding, hushed, listening, stage
 from rocmax._threads import using_threads
 from rocmax._validation import check_choice, check_range, class_scores, positive_index
+from rocmax.costs import expected_cost
 from rocmax.data import DataError, Reading
 from rocmax.forward import Dependence, check_gap, time_text
 from rocmax.metrics import positive_scores
@@ -42,7 +43,7 @@ from rocmax.tables.evaluate import (
     row_notes,
     usable_groups,
 )
-from rocmax.tables.model import Facts, TableModel, ValueShares, batch_scores, known_levels
+from rocmax.tables.model import Facts, TableModel, ValueShares, batch_scores, known_levels, risk_scores
 from rocmax.tables.options import (
     HOLDERS,
     Columns,
@@ -275,7 +276,8 @@ class Parts(NamedTuple):
 class Fitted(NamedTuple):
     """Fitted model, the parts of the rows, the results of tuning and of the choice of a family, and the seconds.
 
-    ``scores`` are those of the calibration rows, minus the threshold.
+    ``scores`` are those of the calibration rows, minus the threshold. ``weighted`` is whether the model was fitted with
+    the costs as weights.
     """
 
     model: Any
@@ -285,6 +287,9 @@ class Fitted(NamedTuple):
     seconds: float
     family: str
     families: dict[str, Any] | None
+    # With costs: alerts on the calibration rows by thresholds that were chosen without them.
+    flagged: Bools | None = None
+    weighted: bool = False
 
 
 @holding(HOLDERS)
@@ -408,7 +413,7 @@ def fit_table(
             from rocmax.tables.on_cluster import fit_on_cluster  # needs dask
 
             return fit_on_cluster(table, settings, columns, reading, running)
-        training = read_training(table, columns, reading, settings.limits.column)
+        training = read_training(table, columns, reading, settings.limits)
         if running.on_plan is not None:
             running.on_plan(training.schema.columns)
         found = fit_training(training, settings, running.tell)
@@ -418,6 +423,8 @@ def fit_table(
 def fit_training(training: Training, settings: FitSettings, tell: Callable[..., None]) -> TableModel:
     """Fit a model to training data in memory and evaluate it on the held-out rows."""
     check_table(settings.model, training.kinds)
+    if settings.limits.costs is not None:
+        settings.limits.costs.of(training.rows()).check(training.target.is_positive)
     given, settings = settings.limits, settings.with_share(training)
     parts = split_rows(training, settings)
     notes = [*training.notes, *_family_notes(training, settings, parts.train.size)]
@@ -454,13 +461,15 @@ def evaluated(
     sharing = settings.with_share(training)
     exact, aim = sharing.limits, sharing.aimed(training).limits
 
-    on_calibration = on_test = _scored(training, parts.calibration, fitted.scores)
+    margins = fitted.scores
+    on_calibration = on_test = _scored(training, parts.calibration, risks(model, margins, training, parts.calibration))
     if parts.calibration is not test:
-        on_test = _scored(training, test, batch_scores(model, training.rows(test), training.target.positive))
-    scores, is_positive = on_test.scores, on_test.positive
+        margins = batch_scores(model, training.rows(test), training.target.positive)
+        on_test = _scored(training, test, risks(model, margins, training, test))
+    scores, is_positive, flagged = on_test.scores, on_test.positive, margins > 0
     groups, found = usable_groups(on_test.groups, is_positive)
     by_name, narrow = measured([str(limits.measure)], aim, settings.seed, is_positive, scores, groups)
-    held_out, rates = by_name[str(limits.measure)], rates_of(is_positive, scores > 0)
+    held_out, rates = by_name[str(limits.measure)], rates_of(is_positive, flagged)
     found += narrow + corner_notes(is_positive, scores, aim) + chance_notes(held_out, rates, aim, is_positive)
     found += limit_notes(exact, rates, training, model)
     resembling, dated = None, []
@@ -484,6 +493,7 @@ def evaluated(
         capacity_share=exact.capacity,
         per=list(limits.per),
         block=None if limits.block is None else limits.block.to_dict(),
+        costs=None if limits.costs is None else limits.costs.to_dict(),
         measure=str(limits.measure),
         model=settings.model,
         family=fitted.family,
@@ -506,12 +516,40 @@ def evaluated(
         held_out=held_out,
         later=None if training.times is None else later_value(str(limits.measure), aim, dated),
         at_threshold=rates,
-        over_time=None if training.times is None else over_time(training.times[test], scores > 0, is_positive, groups),
+        savings=savings_of(training, settings, fitted, flagged, groups),
+        over_time=None if training.times is None else over_time(training.times[test], flagged, is_positive, groups),
         resemblance=resembling,
         calibration=fit_calibration(on_calibration.scores, on_calibration.positive),
         shares=ValueShares(known_levels(model, training.kinds)).add(training.rows()).to_dict(),
     )
     return TableModel(model, facts, notes=notes + found, held_out_rows=test)
+
+
+def risks(model: Any, margins: Array, training: Training, rows: Index) -> Array:
+    """Return scores of rows without the thresholds of single cases, by which the measures rank them."""
+    return risk_scores(model, margins, training.rows(rows)) if _is_per_case(model) else margins
+
+
+def _is_per_case(model: Any) -> bool:
+    return getattr(model, "case_calibration_", None) is not None
+
+
+def savings_of(
+    training: Training, settings: FitSettings, fitted: Fitted, flagged: Bools, groups: Any
+) -> dict[str, Any] | None:
+    """Return the costs of the decisions on the held-out rows as plain values; None without costs.
+
+    If the threshold was chosen on these rows, the decision for each is that of one chosen on the others.
+    """
+    if settings.limits.costs is None:
+        return None
+    rows, parts = fitted.parts.test, fitted.parts
+    if parts.calibration is parts.test and fitted.flagged is not None:
+        flagged = fitted.flagged
+    case = settings.limits.costs.of(training.rows(rows))
+    options: dict[str, Any] = {"groups": groups, "random_state": settings.seed}
+    found = expected_cost(case, training.target.is_positive[rows], flagged, **options)
+    return {"per_case": _is_per_case(fitted.model), "weighted": fitted.weighted, **found._asdict()}
 
 
 def refitted(training: Training, settings: FitSettings, found: TableModel) -> TableModel:
@@ -523,10 +561,13 @@ def refitted(training: Training, settings: FitSettings, found: TableModel) -> Ta
     X, labels, positive = training.X, training.target.labels, training.target.is_positive
     fitted = getattr(found.model, "estimator_", found.model)
     aim = trained_for(settings.limits, positive)
+    weight = None
+    if found.facts.savings is not None and found.facts.savings["weighted"]:
+        weight = cost_weights(training, settings)
 
     def fitted_to(rows: Index) -> Any:
         splits = tuning_splits(positive[rows], some_rows(training.depends, rows), aim, settings.seed)
-        return fitted_again(fitted, _safe_indexing(X, rows), labels[rows], splits)
+        return fitted_again(fitted, _safe_indexing(X, rows), labels[rows], splits, some_rows(weight, rows))
 
     scores = np.empty(positive.size)
     splits = folds(positive, FOLD_RULES.n_folds(positive.size), settings.seed, training.groups)
@@ -535,11 +576,15 @@ def refitted(training: Training, settings: FitSettings, found: TableModel) -> Ta
         scores[test] = positive_scores(fitted_to(train), _safe_indexing(X, test), pos_label=training.target.positive)
     stage("fitting to all rows")
     model, margins = with_threshold(fitted_to(np.arange(positive.size)), training, settings, None, scores)
+    margins = risks(model, margins, training, np.arange(positive.size))
+    if settings.limits.costs is not None:
+        del model.held_out_alerts_
     facts = replace(
         found.facts,
         offset=getattr(model, "threshold_", 0.0),
         binding=getattr(model, "binding_", None),
         rows=found.facts.rows | {"refit": positive.size},
+        savings=None if found.facts.savings is None else found.facts.savings | {"per_case": _is_per_case(model)},
         calibration=fit_calibration(margins, positive),
     )
     return TableModel(model, facts, notes=found.notes)
@@ -577,13 +622,34 @@ def fit_rows(training: Training, settings: FitSettings, parts: Parts | None = No
     tuned.fit(_safe_indexing(training.X, train), labels[train], some_rows(training.depends, train))
     family, families = (tuned.model_, tuned.families_) if isinstance(tuned, BestFamily) else (tuned.model, None)
     model, scores = with_threshold(tuned.pipeline_, training, settings, chosen_on)
-    return Fitted(model, scores, parts, tuned.tuning_, perf_counter() - start, family, families)
+    flagged, weighted = None, False
+    if settings.limits.costs is not None:
+        stage("fitting with the costs as weights")
+        splits = tuning_splits(
+            training.target.is_positive[train], some_rows(training.depends, train), tuned.limits, tuned.seed
+        )
+        weight = cost_weights(training, settings)[train]
+        again = fitted_again(tuned.pipeline_, _safe_indexing(training.X, train), labels[train], splits, weight)
+        other, margins = with_threshold(again, training, settings, chosen_on)
+        weighted = bool(other.held_out_cost_ < model.held_out_cost_)
+        model, scores = (other, margins) if weighted else (model, scores)
+        flagged = model.held_out_alerts_
+        del model.held_out_alerts_  # not to be saved with the model
+    return Fitted(model, scores, parts, tuned.tuning_, perf_counter() - start, family, families, flagged, weighted)
+
+
+def cost_weights(training: Training, settings: FitSettings) -> Array:
+    """Return what a wrong decision costs in each row, relative to the mean."""
+    assert settings.limits.costs is not None
+    weight = settings.limits.costs.of(training.rows()).weight(training.target.is_positive)
+    weight /= weight.mean()
+    return weight
 
 
 def with_threshold(
     pipeline: Any, training: Training, settings: FitSettings, rows: Index | None, scores: Array | None = None
 ) -> tuple[Any, Array]:
-    """Return a fitted pipeline with a threshold from held-out rows, if there is a limit on one of the rates.
+    """Return a fitted pipeline with a threshold from held-out rows, if there is a limit or costs.
 
     Return also the scores of these rows, minus the threshold. ``rows`` None are all rows; ``scores`` are those of the
     pipeline, unless they are given.
@@ -591,10 +657,12 @@ def with_threshold(
     limits, X = settings.limits, training.rows(rows)
     options: dict[str, Any] = {"cv": "prefit", "pos_label": training.target.positive}
     scores = batch_scores(pipeline, X, training.target.positive) if scores is None else scores
-    if not limits.limited:
+    if not limits.limited and limits.costs is None:
         return pipeline, scores
-    if limits.extended:
-        model: Any = LimitThresholdClassifier(pipeline, limits, **options)
+    if limits.costs is not None:
+        model: Any = LimitThresholdClassifier(pipeline, limits, random_state=settings.seed, **options)
+    elif limits.extended:
+        model = LimitThresholdClassifier(pipeline, limits, **options)
     elif limits.min_tpr > 0:
         model = TPRThresholdClassifier(
             pipeline, limits.min_tpr, confidence=limits.confidence, rate=limits.rate, **options

@@ -22,13 +22,14 @@ from sklearn.utils import estimator_html_repr
 from rocmax._files import check_not_input, check_output, is_special, output_file
 from rocmax._support import Array, Index, Parameter, ParameterError, holding
 from rocmax._validation import positive_index, towards
+from rocmax.costs import Costs
 from rocmax.data import DataError, Reading
 from rocmax.data.read import TableSource, check_columns
 from rocmax.explain import Contributions
 from rocmax.metrics import positive_scores
 from rocmax.model_io import ModelFileError, load_with_facts, save
 from rocmax.tables.columns import MAX_NAMED
-from rocmax.tables.options import HOLDERS, Limits, chosen
+from rocmax.tables.options import HOLDERS, Limits, carried_columns, chosen
 from rocmax.tables.preprocess import MISSING
 from rocmax.tables.read import Schema, need_tables, typed_labels
 from rocmax.tables.reasons import FLAGGED, Reasons
@@ -54,6 +55,7 @@ class Facts(Schema):
     capacity_share: float | None = None
     per: list[str] = field(default_factory=list)
     block: dict[str, Any] | None = None
+    costs: dict[str, Any] | None = None
     measure: str = "roc_auc"
     model: str
     family: str
@@ -78,6 +80,8 @@ class Facts(Schema):
     # With times: the prediction interval of the measure in a later period.
     later: dict[str, Any] | None = None
     at_threshold: dict[str, Any]
+    # With costs: those of the decisions, whether each row has its own threshold, and whether costs were weights.
+    savings: dict[str, Any] | None = None
     over_time: list[dict[str, Any]] | None = None
     resemblance: dict[str, Any] | None = None
     calibration: dict[str, Any]
@@ -87,8 +91,9 @@ class Facts(Schema):
     def limits(self) -> Limits:
         """What the model promises."""
         block = None if self.block is None else Limits(**self.block)
+        costs = None if self.costs is None else Costs(**self.costs)
         names = ("max_fpr", "confidence", "min_fpr", "min_tpr", "measure", "rate", "min_precision", "capacity")
-        return Limits(**{name: getattr(self, name) for name in names}, per=tuple(self.per), block=block)
+        return Limits(**{name: getattr(self, name) for name in names}, per=tuple(self.per), block=block, costs=costs)
 
     def more_limits(self) -> list[str]:
         """Return the limits other than those on the two rates, in words."""
@@ -106,17 +111,25 @@ class Facts(Schema):
         return replace(self.limits, max_fpr=self.held_out.get("max_fpr", self.max_fpr))
 
     def read_options(self, model: str, source: TableSource) -> dict[str, Any]:
-        """Return the options of a `Schema`, with the column whose values have thresholds of their own."""
-        options, per = super().read_options(model, source), self.limits.column
-        if per is None or per in options["types"]:
+        """Return the options of a `Schema`, with the columns on which thresholds depend."""
+        options = super().read_options(model, source)
+        more = [name for name in self.carried if name not in options.get("types", ())]
+        if not more:
             return options
-        check_columns(source.name, [per], source.columns or ())
-        return {**options, "columns": [*options["columns"], per], "types": {**options["types"], per: "raw"}}
+        check_columns(source.name, more, source.columns or ())
+        types = {**options["types"], **dict.fromkeys(more, "raw")}
+        return {**options, "columns": [*options["columns"], *more], "types": types}
 
     def features_of(self, X: Any, source: TableSource | None = None, **options: Any) -> Any:
-        """Return the features of a `Schema`, with the column whose values have thresholds of their own."""
-        found, per = super().features_of(X, source, **options), self.limits.column
-        return found if per is None or per in found else found.assign(**{per: X[per]})
+        """Return the features of a `Schema`, with the columns on which thresholds depend."""
+        found = super().features_of(X, source, **options)
+        more = {name: X[name] for name in self.carried if name not in found}
+        return found.assign(**more) if more else found
+
+    @property
+    def carried(self) -> list[str]:
+        """Columns on which the thresholds of new rows depend."""
+        return list(carried_columns(self.limits, costs=self.savings is not None and self.savings["per_case"]))
 
 
 def _block_text(block: dict[str, float]) -> str:
@@ -423,6 +436,7 @@ class TableModel:
         limit += f", min_precision={facts.min_precision:g}" if facts.min_precision else ""
         limit += f", capacity={facts.capacity:g}" if facts.capacity else ""
         limit += f", per={facts.per!r}" if facts.per else ""
+        limit += f", costs={facts.limits.costs!r}" if facts.costs else ""
         chosen = "" if facts.family == facts.model else f", family={facts.family!r}"
         return f"TableModel({facts.model!r}{chosen}, positive={facts.positive!r}{limit})"
 
@@ -657,6 +671,11 @@ def batch_scores(model: Any, X: Any, positive: str) -> Array:
     return np.concatenate([positive_scores(model, X[i : i + BATCH_SIZE], pos_label=positive) for i in starts])
 
 
+def risk_scores(model: Any, margins: Array, X: Any) -> Array:
+    """Return the scores of rows without the thresholds of single cases, as they rank by risk alone."""
+    return margins + model.case_thresholds(X) if hasattr(model, "case_thresholds") else margins
+
+
 def escaped(label: str) -> str:
     """Return a label that no spreadsheet interprets as a formula; numbers are not changed."""
     return "'" + label if label.startswith(FORMULA_STARTS) and not NUMBER.fullmatch(label) else label
@@ -725,7 +744,7 @@ class Scoring:
                 self._blocked += int(np.count_nonzero(decided == "block"))
                 found["decision"] = pa.array(decided)
             if self._proba:
-                found["probability"] = pa.array(calibrated(facts.calibration, scores))
+                found["probability"] = pa.array(calibrated(facts.calibration, risk_scores(model, scores, X)))
             if self._reasons is not None:
                 found |= self._reasons.output(X, columns, scores)
             yield {name: _escaped(column) for name, column in found.items()} if self._escape else found

@@ -164,7 +164,7 @@ def _check(settings: FitSettings, columns: Columns) -> str:
     if settings.model not in ("auto", "linear", "boosted"):
         wanted = Parameter("model"), " must be auto, linear or boosted with ", Parameter("dask")
         raise ParameterError(*wanted, f"; got {settings.model}")
-    for name in ("group", "time", "min_precision", "capacity", "per", "block"):
+    for name in ("group", "time", "min_precision", "capacity", "per", "block", "costs"):
         if getattr(columns if name in ("group", "time") else settings.limits, name):
             raise ParameterError(Parameter(name), " is not possible with ", Parameter("dask"))
     return columns.target

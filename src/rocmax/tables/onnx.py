@@ -417,8 +417,9 @@ def to_onnx(model: Any, about: Schema) -> Any:
     for name, limit in (
         ("thresholds_", "for the values of a column"),
         ("block_threshold_", "for review and for block"),
+        ("case_calibration_", "for the costs of each row"),
     ):
-        if hasattr(model, name):
+        if getattr(model, name, None) is not None:
             raise ValueError(f"an ONNX graph has one threshold; the model has several, {limit}. Use rocmax predict")
     pipeline = getattr(model, "estimator_", model)
     classifier: Any = pipeline.named_steps["model"] if isinstance(pipeline, Pipeline) else pipeline

@@ -13,6 +13,7 @@ import numpy as np
 
 from rocmax._support import Bools, Listener, Parameter, ParameterError
 from rocmax._validation import check_choice, check_range
+from rocmax.costs import Costs
 from rocmax.data import Reading
 from rocmax.forward import check_gap
 from rocmax.limits import Limits as Limits  # exported from here, too
@@ -174,7 +175,7 @@ Options = TypeVar("Options", Columns, Limits, Reading, Running, Watching)
 # Parameters of the objects that are keywords of the functions, too.
 PLAIN = ("target", "positive", "group", "max_fpr", "confidence")
 # What the other parameters are written in, for messages.
-HOLDERS = {
+HOLDERS = {f"cost_{each.name}": "limits=Limits" for each in fields(Costs)} | {
     field.name: f"{kind.__name__.lower()}={kind.__name__}"
     for kind in (Columns, Limits, Reading, Running)
     for field in fields(kind)
@@ -224,6 +225,16 @@ def window_measure(limits: Limits, name: str | None = None) -> Measure:
 
 
 # Validation.
+
+
+def carried_columns(limits: Limits | None, costs: bool = True) -> dict[str, str]:
+    """Return the columns on which thresholds depend, with the parameters that name them; with or without costs."""
+    if limits is None:
+        return {}
+    found = {} if limits.column is None else {limits.column: "per"}
+    if limits.costs is None or not costs:
+        return found
+    return found | {name: f"cost_{kind}" for kind, name in limits.costs.to_dict().items() if isinstance(name, str)}
 
 
 # In which ways a column with a role may be declared as well.
@@ -298,6 +309,8 @@ def trained_for(limits: Limits, positive: Bools) -> Limits:
 
 def _check_measure(limits: Limits) -> str:
     measure, (_, max_fpr) = limits.measure, limits.window
+    if measure is None and limits.costs is not None and not limits.limited:
+        return "average_precision"
     if measure is None:
         return "partial_auc" if limits.limited else "roc_auc"
     name = measure.removesuffix("_score") if isinstance(measure, str) else measure

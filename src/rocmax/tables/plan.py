@@ -163,7 +163,7 @@ def plan(
     limits = chosen(Limits, limits, max_fpr=max_fpr, confidence=confidence)
     known = "known" if table is None else declared.group
     settings = check_fit(limits, model="auto", test_size=test_size, random_state=0, tune=False, group=known)
-    for name in ("min_precision", "capacity", "per", "block"):
+    for name in ("min_precision", "capacity", "per", "block", "costs"):
         if getattr(settings.limits, name):
             reason = ": a plan is for limits on the false-positive rate and floors on the true-positive rate"
             raise ParameterError(Parameter(name), " must not be given", reason)

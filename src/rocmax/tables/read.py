@@ -29,7 +29,7 @@ from rocmax.tables.columns import (
     plan_values,
     read_times,
 )
-from rocmax.tables.options import Columns, check_declared, names_of
+from rocmax.tables.options import Columns, Limits, carried_columns, check_declared, names_of
 from rocmax.tables.preprocess import known_forms
 
 # Labels of a table as text, and the choice of the positive class.
@@ -290,12 +290,12 @@ class Training:
     times: NDArray[Any] | None = None
     # A column of dates, if the rows are not split by time.
     dated: Dated | None = None
-    # A column that is no feature, whose values have thresholds of their own.
-    per: Any = None
+    # Columns that are no features, but on which thresholds depend.
+    more: Any = None
 
     def rows(self, rows: Any = None) -> Any:
-        """Return the features of some rows, or of all, with the column whose values have thresholds of their own."""
-        X = self.X if self.per is None else self.X.assign(**{self.per.name: self.per.to_numpy()})
+        """Return the features of some rows, or of all, with the other columns on which thresholds depend."""
+        X = self.X if self.more is None else self.X.assign(**{name: self.more[name].to_numpy() for name in self.more})
         return X if rows is None else _safe_indexing(X, rows)
 
     @property
@@ -313,7 +313,7 @@ def _training(X: Any, y: Any, source: TableSource, declared: Columns, reading: R
     """Return the training data; ``known`` are the groups, times, dates, notes, and fields of the schema."""
     target = make_target(y, declared.positive, f"column {declared.target!r}" if declared.target else "the target")
     notes = known.pop("notes", [])
-    rows = {name: known.pop(name) for name in ("groups", "times", "per", "dated") if name in known}
+    rows = {name: known.pop(name) for name in ("groups", "times", "more", "dated") if name in known}
     written = {name: getattr(source.reading, name) for name in _STORED}
     stored = Reading(**{**written, "na": tuple(written["na"]), "skip_unlabeled": bool(reading.skip_unlabeled)})
     schema = Schema(
@@ -338,17 +338,17 @@ def need_tables() -> None:
         need(package)
 
 
-def read_training(table: Any, columns: Columns, reading: Reading | None = None, per: str | None = None) -> Training:
-    """Read features, labels and groups, with the plan of the columns and notes.
-
-    ``per`` is a column whose values have thresholds of their own.
-    """
+def read_training(
+    table: Any, columns: Columns, reading: Reading | None = None, limits: Limits | None = None
+) -> Training:
+    """Read features, labels and groups, with the plan of the columns and notes; and the columns of ``limits``."""
     reading = reading or Reading()
     declared = check_declared(columns)
     target, group, time = declared.target, declared.group, declared.time
     source = TableSource(table, reading)
     named = [*declared.text, *declared.number, *declared.date, *declared.drop, *declared.id]
-    named += [name for name in (group, time, per) if name is not None]
+    more = carried_columns(limits)
+    named += [name for name in (group, time, *more) if name is not None]
     if source.columns is None:
         if named:
             raise DataError(
@@ -364,9 +364,9 @@ def read_training(table: Any, columns: Columns, reading: Reading | None = None, 
     features = [name for name in source.columns if name not in unwanted]
     codes = source.zero_led([name for name in features if name not in named])
     types: dict[str, Any] = {**dict.fromkeys([*declared.text, *codes], "text"), **dict.fromkeys(declared.date, "date")}
-    if per == target:
-        raise ParameterError(Parameter("per", per), " must be another column than ", Parameter("target"))
-    roles += [per] if per is not None and per not in [*features, *roles] else []
+    if target in more:
+        raise ParameterError(Parameter(more[target], target), " must be another column than ", Parameter("target"))
+    roles += [name for name in more if name not in [*features, *roles]]
     X, y = source.read(target=target, columns=features + roles, types=types)
     none: tuple[None, None, list[str]] = (None, None, [])
     times, order, time_notes = none if time is None else _times(X[time], declared, reading.day_first, source)
@@ -383,7 +383,7 @@ def read_training(table: Any, columns: Columns, reading: Reading | None = None, 
         reading,
         groups=None if group is None else group_values(source.name, X[group]),
         times=times,
-        per=None if per is None or per in kinds else X[per],
+        more=X[[name for name in more if name not in kinds]],
         time_day_first=order,
         dated=None if time is not None else most_dated(planned, reading.day_first),
         notes=[

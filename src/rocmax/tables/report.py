@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from rocmax._files import check_not_input, check_output, write_file
-from rocmax._support import Array, Parameter, holding, need
+from rocmax._support import Array, Bools, Parameter, holding, need
 from rocmax._validation import check_range, positive_index
+from rocmax.costs import CaseCosts
 from rocmax.data import DataError, Reading
 from rocmax.report import Alert, Change, Feature, ReportModel, Segment, TestData, features_of, render
 from rocmax.report.page import LAYOUT
@@ -114,9 +115,16 @@ def write_report(
             changes=_changes(first),
             groups=usable_groups(first.groups, first.target.is_positive)[0],
             times=first.times,
+            **({} if first.costs is None else {"costs": _mean_costs(first.costs, first.target.is_positive)}),
         ),
     )
     write_file(out, page.encode())
+
+
+def _mean_costs(case: CaseCosts, positive: Bools) -> tuple[float, float]:
+    """Return the mean cost of a false alarm, with its review, and what a miss costs more than a review."""
+    gain = case.gain(positive)
+    return float(-gain[~positive].mean()), max(float(gain[positive].mean()), 0.0)
 
 
 def _changes(entry: ScoredTable) -> list[Change]:

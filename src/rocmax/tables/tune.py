@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, combinations
 from time import perf_counter
 from typing import Any
@@ -68,6 +68,8 @@ class TuningRules:
     block: int = 100_000
     # Difference in standard errors from which a part of the rows decides between two families: about 95 %.
     clear: float = 2.0
+    # Ends of the false-positive rates up to which linear models are trained for the average precision.
+    precision_window: tuple[float, float] = (0.02, 0.5)
     # Number of values up to which one-hot columns become a dense matrix, which solvers go through faster.
     most_dense_values: int = 1_000_000
     # Maximum number of numeric columns for which an additive model, with six splines for each, is compared.
@@ -136,6 +138,18 @@ def make_classifier(
         untuned: dict[str, Any] = {"members": dict.fromkeys(MEMBERS, 1.0), "boosted": BoostedClassifier(**LIGHTGBM)}
         return EnsembleClassifier(str(limits.measure), **given, **({} if tuned else untuned))
     return BoostedClassifier(str(limits.measure), **given, **({} if tuned else LIGHTGBM))
+
+
+def ranked_for(limits: Limits, positive: Bools) -> Limits:
+    """Return the limits with the range of false-positive rates in which linear models are trained.
+
+    The average precision depends on the top of the ranking. Its range has as many negatives as there are positives: the
+    partial AUC there is better for it than the losses of the break-even point, and than the AUC.
+    """
+    if limits.measure != "average_precision" or limits.limited:
+        return limits
+    low, high = RULES.precision_window
+    return replace(limits, max_fpr=float(np.clip(positive.sum() / (~positive).sum(), low, high)))
 
 
 def check_table(name: str, kinds: dict[str, str] | None) -> None:
@@ -345,7 +359,8 @@ class TunedPipeline(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
         """Tune and fit; groups are not split between folds."""
         start = perf_counter()
         splits = self._splits(y, groups) if self.tune else []
-        classifier = make_classifier(self.model, self.limits, self.positive, self.seed, splits, self.kinds)
+        limits = ranked_for(self.limits, y == self.positive)
+        classifier = make_classifier(self.model, limits, self.positive, self.seed, splits, self.kinds)
         table = make_preprocessing(self.model, self.kinds, common_levels(X, self.kinds))
         pipeline = Pipeline([("table", table), ("model", classifier)])
         grid = tuning_grid(self.model, classifier)
@@ -544,11 +559,11 @@ def fit_tuned(
     return Pipeline([("table", table), ("model", classifier)]), found, by_fold
 
 
-def _fit(classifier: Any, rows: Any, labels: NDArray[Any]) -> None:
+def _fit(classifier: Any, rows: Any, labels: NDArray[Any], weight: Array | None = None) -> None:
     """Fit a classifier; those of scikit-learn get the means to which contributions refer."""
-    classifier.fit(rows, labels)
+    classifier.fit(rows, labels, **({} if weight is None else {"sample_weight": weight}))
     if not hasattr(classifier, "contributions"):
-        keep_means(classifier, row_means(rows, None))
+        keep_means(classifier, row_means(rows, weight))
 
 
 def prepared(table: Any, X: Any, classifier: Any) -> Any:
@@ -621,8 +636,10 @@ def with_choices(classifier: Any) -> Any:
     return clone(classifier).set_params(**chosen)
 
 
-def fitted_again(pipeline: Pipeline, X: Any, labels: NDArray[Any], splits: list[Split]) -> Pipeline:
-    """Return the pipeline with the parameters that a fitted one has chosen, fitted to other rows.
+def fitted_again(
+    pipeline: Pipeline, X: Any, labels: NDArray[Any], splits: list[Split], weight: Array | None = None
+) -> Pipeline:
+    """Return the pipeline with the parameters that a fitted one has chosen, fitted to other rows or with weights.
 
     The mean of the models of several folds remains one; ``splits`` are its folds.
     """
@@ -631,7 +648,7 @@ def fitted_again(pipeline: Pipeline, X: Any, labels: NDArray[Any], splits: list[
     classifier = with_choices(fitted)
     if averaged:
         classifier = clone(fitted).set_params(Cs=(fitted.C_ or min(fitted.Cs),), cv=splits)
-    _fit(classifier, prepared(table, X, classifier), labels)
+    _fit(classifier, prepared(table, X, classifier), labels, weight)
     if averaged:
         classifier.set_params(cv=None)  # as in `fit_self_tuned`
     return Pipeline([("table", table), ("model", classifier)])

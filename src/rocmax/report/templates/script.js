@@ -109,4 +109,4 @@ ratio.addEventListener("input", () => {
   price();
 });
 show();
-price();
+alarm.dispatchEvent(new Event("input"));
