@@ -345,7 +345,7 @@ class TableModel:
         Parameters
         ----------
         X : str, Path, list of them, file or data frame
-            A table, as in :func:`predict`.
+            Rows, as in :func:`predict`.
 
         Returns
         -------
