@@ -12,6 +12,7 @@ from rocmax._files import write_file
 from rocmax._support import Array, Parameter, ParameterError, need
 
 N_ROWS, N_LATER = 24_000, 12_000
+ALERTS = "alerts.csv"
 
 
 def make_payments(seed: int, n_rows: int = 40_000) -> tuple[Array, NDArray[np.int_]]:
@@ -89,13 +90,26 @@ def commands(directory: Path, seed: int) -> list[list[str]]:
         raise ParameterError(Parameter("out"), f" must be a directory; got the file {str(directory)!r}")
     directory.mkdir(parents=True, exist_ok=True)
     table = payments_table(seed)
-    files = {name: str(directory / name) for name in ("payments.csv", "later.csv", "model.rocmax", "report.html")}
-    payments, later, model, report = files.values()
+    names = ("payments.csv", "later.csv", "model.rocmax", ALERTS, "report.html")
+    payments, later, model, alerts, report = (str(directory / name) for name in names)
     for path, rows in ((payments, table[:N_ROWS]), (later, table[N_ROWS:])):
         write_file(Path(path), rows.to_csv(index=False).encode())
     target = ["--target", "label", "--positive", "fraud", "--time", "time", "--id", "payment", "--id", "customer"]
     return [
         ["fit", payments, *target, "--max-fpr", "0.01", "--confidence", "0.95", "--out", model],
         ["evaluate", model, later],
+        ["predict", model, later, "--reasons", "2", "--out", alerts],
         ["report", model, later, "--out", report],
+    ]
+
+
+def top_alerts(directory: Path, n: int = 3) -> list[str]:
+    """Return a line for each of the highest scores in the predictions: the payment, and why it is stopped."""
+    alerts = need("pandas").read_csv(directory / ALERTS).nlargest(n, "score")
+    return [
+        f"payment {row['payment']}: score {row['score']:.2f}, because of "
+        + ", ".join(
+            f"{row[f'reason_{i}']} = {row[f'reason_{i}_value']} ({row[f'reason_{i}_effect']:+.2f})" for i in (1, 2)
+        )
+        for _, row in alerts.iterrows()
     ]

@@ -338,11 +338,15 @@ def demo(
     seed: Seed = 0,
 ) -> None:
     """Fit, test and explain a model of generated card payments with few false alarms, and write a report."""
-    from rocmax.demo import commands
+    from rocmax.demo import commands, top_alerts
 
     for arguments in commands(out, seed):
         say(f"$ rocmax {shlex.join(arguments)}")
         app(arguments, prog_name="rocmax", standalone_mode=False)
+        if arguments[0] == "predict":
+            say("the highest scores:")
+            for line in top_alerts(out):
+                say(line)
         say("")
 
 
