@@ -166,6 +166,14 @@ def test_the_score_is_the_weighted_mean_of_the_ranks_of_the_members():
     np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-12)
 
 
+def test_the_boosted_member_is_the_boosted_classifier_with_the_same_seed():
+    X, y = rows()
+    alone = BoostedClassifier(max_leaf_nodes=4, n_models=1, n_jobs=1, random_state=3).fit(X, y)
+    tuned = BoostedClassifier(max_leaf_nodes=4, n_models=1)
+    model = small(members=["boosted"], boosted=tuned, random_state=3).fit(X, y)
+    np.testing.assert_array_equal(model.members_["boosted"].decision_function(X), alone.decision_function(X))
+
+
 def test_a_score_does_not_depend_on_the_other_rows():
     X, y = rows()
     model = small(members={"boosted": 1, "extra_trees": 1, "additive": 1}).fit(X, y)

@@ -290,7 +290,9 @@ class EnsembleClassifier(MeasureParameterMixin, HeldOutScores, ClassifierMixin, 
             fitted = fit_additive(rows)
         else:
             given = BoostedClassifier() if self.boosted is None else clone(self.boosted)
-            fitted = fit_boosted(rows, given.set_params(engine=ENGINES[name], n_jobs=self.n_jobs))
+            # With the seed, folds and trees are those of the boosted classifier alone.
+            own = {"engine": ENGINES[name], "n_jobs": self.n_jobs, "random_state": self.random_state}
+            fitted = fit_boosted(rows, given.set_params(**own))
         self._report(f"fitted {name}")
         return fitted
 
@@ -364,7 +366,6 @@ def fit_boosted(rows: Rows, model: BoostedClassifier) -> Fitted:
         "measure": rows.measure,
         "cv": rows.folds if rows.tuned else None,
         "categorical_features": sorted(rows.categories) or None,
-        "random_state": rows.seed,
         "pos_label": True,
     }
     _, scores = model.set_params(**given).fit_and_score(rows.X, rows.positive, rows.weight)
