@@ -154,8 +154,8 @@ class EnsembleClassifier(MeasureParameterMixin, HeldOutScores, ClassifierMixin, 
     calibration_ : dict
         The function from scores to probabilities: ``"method"`` and its values.
     cv_results_ : dict of lists
-        The means that were compared: ``"weights"``, ``"mean_score"`` and ``"std_score"`` over the folds. Empty lists
-        if nothing was chosen.
+        The means that were compared, those of fewer members first: ``"weights"``, ``"mean_score"`` and ``"scores"`` of
+        the folds. Empty lists if nothing was chosen.
     fold_scores_ : ndarray of shape (n_folds,)
         The measure on the held-out rows of each fold, with the chosen weights and threshold.
     categories_ : dict
@@ -298,7 +298,7 @@ class EnsembleClassifier(MeasureParameterMixin, HeldOutScores, ClassifierMixin, 
 
     def _choose_weights(self, rows: Rows, ranks: dict[str, Array]) -> dict[str, float]:
         """Return the weights that are given or chosen; equal weights without folds."""
-        self.cv_results_: dict[str, list[Any]] = {"weights": [], "mean_score": [], "std_score": []}
+        self.cv_results_: dict[str, list[Any]] = {"weights": [], "mean_score": [], "scores": []}
         given = dict(self.members) if isinstance(self.members, Mapping) else dict.fromkeys(ranks, 1.0)
         if isinstance(self.members, Mapping) or not rows.tuned or len(ranks) == 1:
             return shares(given)
@@ -312,7 +312,7 @@ class EnsembleClassifier(MeasureParameterMixin, HeldOutScores, ClassifierMixin, 
         self.cv_results_ = {
             "weights": [weights for weights, _ in tried],
             "mean_score": [float(np.mean(scores)) for _, scores in tried],
-            "std_score": [float(np.std(scores)) for _, scores in tried],
+            "scores": [scores for _, scores in tried],
         }
         chosen, _ = tried[simplest_within(np.transpose([scores for _, scores in tried]), RULES.n_errors)]
         self._report("weights " + ", ".join(f"{name} {weight:g}" for name, weight in chosen.items()))
