@@ -10,6 +10,7 @@ from sklearn.datasets import load_digits, make_classification
 from sklearn.ensemble import ExtraTreesClassifier
 
 from rocmax import BoostedClassifier, EnsembleClassifier, ForwardSplit, load, save
+from rocmax import forest as forests
 from rocmax.ensemble import candidate_weights, log_odds, rank_table, raw_scores
 from rocmax.forest import Forest, check_forest, grow_forest, join_forests
 
@@ -78,6 +79,15 @@ def test_values_beyond_single_precision_are_compared_as_the_largest():
     assert np.isfinite(forest.predict(X * 1e300)).all()
     with pytest.raises(ValueError, match="8 features; got 3"):
         forest.predict(X[:, :3])
+
+
+def test_trees_of_many_rows_get_bootstrap_samples(monkeypatch):
+    X, y = rows(400)
+    monkeypatch.setattr(forests, "MOST_ROWS", 100)
+    theirs = ExtraTreesClassifier(10, bootstrap=True, max_samples=100, random_state=0).fit(X, y)
+    forest = grow_forest(X, y == 1, None, 10, 0, None)
+    np.testing.assert_allclose(forest.predict(X), theirs.predict_proba(X)[:, 1], rtol=1e-6, atol=1e-12)
+    assert np.diff(forest.ends, prepend=0).max() < 2 * 100
 
 
 def damages():

@@ -90,8 +90,8 @@ class EnsembleClassifier(MeasureParameterMixin, HeldOutScores, ClassifierMixin, 
     - "boosted": :class:`BoostedClassifier`, and "xgboost", the same with the engine XGBoost;
     - "extra_trees": extremely randomized trees, grown until the leaves are pure, as
       :class:`~sklearn.ensemble.ExtraTreesClassifier` does by default. Each fold grows a part of them, all of which are
-      kept; with splits forward in time, they are grown again on all rows. Of more than 20,000 rows, each tree gets a
-      bootstrap sample of 20,000;
+      kept; with splits forward in time, they are grown again on all rows. Of more than 10,000 rows, each tree gets a
+      bootstrap sample of 10,000;
     - "additive": logistic regression on :class:`SplineFeatures` of the numbers and one-hot columns of the categories.
 
     All members are fitted in the same folds. The score of a member becomes the log-odds of its rank among the scores of
