@@ -10,6 +10,7 @@ from sklearn.datasets import load_digits, make_classification
 from sklearn.ensemble import ExtraTreesClassifier
 
 from rocmax import BoostedClassifier, EnsembleClassifier, ForwardSplit, load, save
+from rocmax import forest as forests
 from rocmax.ensemble import candidate_weights, log_odds, rank_table, raw_scores
 from rocmax.forest import Forest, check_forest, grow_forest, join_forests
 
@@ -78,6 +79,15 @@ def test_values_beyond_single_precision_are_compared_as_the_largest():
     assert np.isfinite(forest.predict(X * 1e300)).all()
     with pytest.raises(ValueError, match="8 features; got 3"):
         forest.predict(X[:, :3])
+
+
+def test_trees_of_many_rows_get_bootstrap_samples(monkeypatch):
+    X, y = rows(400)
+    monkeypatch.setattr(forests, "MOST_ROWS", 100)
+    theirs = ExtraTreesClassifier(10, bootstrap=True, max_samples=100, random_state=0).fit(X, y)
+    forest = grow_forest(X, y == 1, None, 10, 0, None)
+    np.testing.assert_allclose(forest.predict(X), theirs.predict_proba(X)[:, 1], rtol=1e-6, atol=1e-12)
+    assert np.diff(forest.ends, prepend=0).max() < 2 * 100
 
 
 def damages():
@@ -166,6 +176,14 @@ def test_the_score_is_the_weighted_mean_of_the_ranks_of_the_members():
     np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-12)
 
 
+def test_the_boosted_member_is_the_boosted_classifier_with_the_same_seed():
+    X, y = rows()
+    alone = BoostedClassifier(max_leaf_nodes=4, n_models=1, n_jobs=1, random_state=3).fit(X, y)
+    tuned = BoostedClassifier(max_leaf_nodes=4, n_models=1)
+    model = small(members=["boosted"], boosted=tuned, random_state=3).fit(X, y)
+    np.testing.assert_array_equal(model.members_["boosted"].decision_function(X), alone.decision_function(X))
+
+
 def test_a_score_does_not_depend_on_the_other_rows():
     X, y = rows()
     model = small(members={"boosted": 1, "extra_trees": 1, "additive": 1}).fit(X, y)
@@ -184,14 +202,24 @@ def test_no_row_is_scored_by_a_model_that_was_fitted_to_it(boosted):
     assert small(measure="roc_auc", members=["extra_trees"]).fit(X, y).score(X, y) > 0.95
 
 
-def test_the_simplest_of_equal_means_is_chosen():
-    # Nothing to learn but one linear column: members add nothing to the additive one.
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(1500, 3))
-    y = X[:, 0] + 0.5 * rng.logistic(size=1500) > 1
+@pytest.mark.parametrize("seed", range(3))
+def test_the_fewest_members_within_a_quarter_of_a_standard_error_are_chosen(seed):
+    # One linear column: the other members add little to the additive one.
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(600, 3))
+    y = X[:, 0] + 0.5 * rng.logistic(size=600) > 1
     model = small(measure="roc_auc", boosted=BoostedClassifier(max_leaf_nodes=2, n_estimators=5)).fit(X, y)
-    assert set(model.weights_) == {"additive"}
-    assert set(model.members_) == set(model.rank_tables_) == {"additive"}
+    found = list(zip(*model.cv_results_.values(), strict=True))
+    best = max(found, key=lambda each: each[1])
+    allowed = []
+    for weights, mean, scores in found:
+        assert mean == pytest.approx(np.mean(scores))
+        behind = np.subtract(best[2], scores)
+        if np.mean(behind) <= 0.25 * np.std(behind, ddof=1) / len(scores) ** 0.5 + 1e-12:
+            allowed.append((sum(weight > 0 for weight in weights.values()), -mean, weights))
+    expected = min(allowed, key=lambda each: each[:2])[2]
+    assert model.weights_ == {name: weight for name, weight in expected.items() if weight > 0}
+    assert set(model.members_) == set(model.rank_tables_) == set(model.weights_)
 
 
 @pytest.mark.slow

@@ -90,8 +90,8 @@ class EnsembleClassifier(MeasureParameterMixin, HeldOutScores, ClassifierMixin, 
     - "boosted": :class:`BoostedClassifier`, and "xgboost", the same with the engine XGBoost;
     - "extra_trees": extremely randomized trees, grown until the leaves are pure, as
       :class:`~sklearn.ensemble.ExtraTreesClassifier` does by default. Each fold grows a part of them, all of which are
-      kept; with splits forward in time, they are grown again on all rows. Of more than 20,000 rows, each tree gets a
-      bootstrap sample of 20,000;
+      kept; with splits forward in time, they are grown again on all rows. Of more than 10,000 rows, each tree gets a
+      bootstrap sample of 10,000;
     - "additive": logistic regression on :class:`SplineFeatures` of the numbers and one-hot columns of the categories.
 
     All members are fitted in the same folds. The score of a member becomes the log-odds of its rank among the scores of
@@ -154,8 +154,8 @@ class EnsembleClassifier(MeasureParameterMixin, HeldOutScores, ClassifierMixin, 
     calibration_ : dict
         The function from scores to probabilities: ``"method"`` and its values.
     cv_results_ : dict of lists
-        The means that were compared: ``"weights"``, ``"mean_score"`` and ``"std_score"`` over the folds. Empty lists
-        if nothing was chosen.
+        The means that were compared, those of fewer members first: ``"weights"``, ``"mean_score"`` and ``"scores"`` of
+        the folds. Empty lists if nothing was chosen.
     fold_scores_ : ndarray of shape (n_folds,)
         The measure on the held-out rows of each fold, with the chosen weights and threshold.
     categories_ : dict
@@ -290,13 +290,15 @@ class EnsembleClassifier(MeasureParameterMixin, HeldOutScores, ClassifierMixin, 
             fitted = fit_additive(rows)
         else:
             given = BoostedClassifier() if self.boosted is None else clone(self.boosted)
-            fitted = fit_boosted(rows, given.set_params(engine=ENGINES[name], n_jobs=self.n_jobs))
+            # With the seed, folds and trees are those of the boosted classifier alone.
+            own = {"engine": ENGINES[name], "n_jobs": self.n_jobs, "random_state": self.random_state}
+            fitted = fit_boosted(rows, given.set_params(**own))
         self._report(f"fitted {name}")
         return fitted
 
     def _choose_weights(self, rows: Rows, ranks: dict[str, Array]) -> dict[str, float]:
         """Return the weights that are given or chosen; equal weights without folds."""
-        self.cv_results_: dict[str, list[Any]] = {"weights": [], "mean_score": [], "std_score": []}
+        self.cv_results_: dict[str, list[Any]] = {"weights": [], "mean_score": [], "scores": []}
         given = dict(self.members) if isinstance(self.members, Mapping) else dict.fromkeys(ranks, 1.0)
         if isinstance(self.members, Mapping) or not rows.tuned or len(ranks) == 1:
             return shares(given)
@@ -310,7 +312,7 @@ class EnsembleClassifier(MeasureParameterMixin, HeldOutScores, ClassifierMixin, 
         self.cv_results_ = {
             "weights": [weights for weights, _ in tried],
             "mean_score": [float(np.mean(scores)) for _, scores in tried],
-            "std_score": [float(np.std(scores)) for _, scores in tried],
+            "scores": [scores for _, scores in tried],
         }
         chosen, _ = tried[simplest_within(np.transpose([scores for _, scores in tried]), RULES.n_errors)]
         self._report("weights " + ", ".join(f"{name} {weight:g}" for name, weight in chosen.items()))
@@ -364,7 +366,6 @@ def fit_boosted(rows: Rows, model: BoostedClassifier) -> Fitted:
         "measure": rows.measure,
         "cv": rows.folds if rows.tuned else None,
         "categorical_features": sorted(rows.categories) or None,
-        "random_state": rows.seed,
         "pos_label": True,
     }
     _, scores = model.set_params(**given).fit_and_score(rows.X, rows.positive, rows.weight)

@@ -23,7 +23,7 @@ SINGLES = np.finfo(np.float32).min, np.finfo(np.float32).max
 
 # Of more rows, each tree gets a bootstrap sample of this size: it is grown until its leaves are pure, and the time and
 # the size of a model file must be bounded.
-MOST_ROWS = 20_000
+MOST_ROWS = 10_000
 _ARRAYS: dict[str, Any] = {
     "root": np.int32,
     "right": np.int32,
