@@ -212,7 +212,7 @@ def test_what_has_no_contributions_is_refused():
     X, y = rows()
     for model in (
         RankBoostClassifier(5),
-        GreedyPairClassifier(2),
+        GreedyPairClassifier(n_steps=2),
         rocmax.ROCSVC(),
         rocmax.FPRThresholdClassifier(rocmax.ROCSVC(), 0.2, cv=2),
     ):
