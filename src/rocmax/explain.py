@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from rocmax._docstrings import publish
 from rocmax._support import Array, Index, need
-from rocmax.operators import moments
 
 __all__ = ["Contributions", "contributions"]
 
@@ -129,16 +128,6 @@ def check_explained(model: Any) -> None:
             "it was saved by an earlier version, or fitted by partial_fit or by scikit-learn alone. Fit it again, with "
             "the method fit of a classifier of rocmax"
         )
-
-
-def keep_means(model: Any, mean: Array) -> None:
-    """Store the means of the training rows, to which contributions refer, in a linear model."""
-    model._feature_means_ = mean
-
-
-def row_means(X: Any, weight: Array | None) -> Array:
-    """Return the means of the columns of training rows."""
-    return moments(X, weight)[0].astype(np.float64)
 
 
 def column_names(model: Any, X: Any) -> list[str]:

@@ -17,11 +17,11 @@ from rocmax._rounding import join_ties, join_ties_near, product_error, score_err
 from rocmax._support import Array, stack_level
 from rocmax._validation import TrainingSet, check_choice, check_number, check_rows, check_training_set, direction
 from rocmax.base import Decision
-from rocmax.explain import Contributions, keep_means, linear_contributions, row_means
+from rocmax.explain import Contributions, linear_contributions
 from rocmax.linear.refine import StandardizedRows
 from rocmax.losses import Loss
 from rocmax.measures import Measure
-from rocmax.operators import as_operator, row_space, standardized
+from rocmax.operators import as_operator, moments, row_space, standardized
 from rocmax.penalties import Ball, ElasticNetBall, GroupBall, L1Ball, L2Ball
 from rocmax.solvers import Callback, CuttingPlane, Result, choose_solver
 from rocmax.solvers.base import Progress, Solver
@@ -103,7 +103,7 @@ class LinearScoreClassifier(LinearDecision, Decision, ClassifierMixin, BaseEstim
         result = self._minimize(data, None if start is None else sign * start, self._progress())
         self._warn(result)
         self._keep(result, result.w, self._threshold(data, self._joined_scores(data, result.w)), data)
-        keep_means(self, row_means(data.X, data.weight))
+        self._feature_means_ = moments(data.X, data.weight)[0]
         if result.w.any():
             self._warn_if_constant(data.X, lambda rows: as_operator(rows).matvec(result.w))
 

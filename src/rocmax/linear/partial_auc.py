@@ -13,7 +13,6 @@ from rocmax._folds import Split, check_splits, folds, given_splits, go_forward, 
 from rocmax._support import Array, Index, check_corner, counted
 from rocmax._validation import TrainingSet, check_choice, check_number, check_training_set, random_source
 from rocmax.base import MeasureMixin
-from rocmax.explain import keep_means, row_means
 from rocmax.linear.base import (
     CUTTING_PLANE_REMEDY,
     LinearScoreClassifier,
@@ -27,7 +26,7 @@ from rocmax.linear.refine import RULES, Start, WindowRefinement, weighted_spread
 from rocmax.linear.sharded import FitFilesMixin
 from rocmax.losses import Loss, PairwiseHinge, PartialAUCHinge, PartialAUCStructural
 from rocmax.measures import Measure, PartialAUCMeasure
-from rocmax.operators import as_operator
+from rocmax.operators import as_operator, moments
 from rocmax.penalties import Ball, SquaredL2
 from rocmax.solvers import CCCP, Callback, Progress, Result
 
@@ -539,7 +538,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         if self.loss == "auto" and not w.any():
             self._warn_collapsed()
         self._keep_weights(w, self._threshold(data, self._joined_scores(data, w)), data)
-        keep_means(self, row_means(data.X, data.weight))
+        self._feature_means_ = moments(data.X, data.weight)[0]
         if w.any():
             self._warn_if_constant(data.X, lambda rows: as_operator(rows).matvec(w))
 

@@ -18,7 +18,6 @@ from rocmax._files import check_output, write_file
 from rocmax._support import Array
 from rocmax._validation import check_flag, direction, positive_index, warn_if_majority
 from rocmax.data.store import checksum
-from rocmax.explain import keep_means
 from rocmax.linear.refine import Start, fit_logistic
 from rocmax.losses import BoundLoss, Loss
 from rocmax.losses.binned import Bins, ScoreGrid
@@ -292,7 +291,7 @@ def fit_shards(
     if estimator.pos_label is None:
         warn_if_majority(type(estimator).__name__, data.classes, space.n, space.m)
     space.standardize()
-    keep_means(estimator, space.mean)
+    estimator._feature_means_ = space.mean
     if not standardize and getattr(estimator, "loss", None) != "auto":
         space.mean, space.scale = np.zeros(space.n_features), np.ones(space.n_features)
     scale = np.where(np.isfinite(space.scale), space.scale, 0.0)

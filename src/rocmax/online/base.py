@@ -23,11 +23,10 @@ from rocmax._validation import (
     random_source,
 )
 from rocmax.base import Decision
-from rocmax.explain import keep_means, row_means
 from rocmax.linear.base import LinearDecision
 from rocmax.measures import Measure, ROCAUCMeasure
 from rocmax.online.sampling import reservoir, stack
-from rocmax.operators import as_operator
+from rocmax.operators import as_operator, moments
 
 
 @dataclass(frozen=True)
@@ -163,7 +162,7 @@ class StochasticClassifier(StreamMixin, LinearDecision, Decision, ClassifierMixi
                 break
             last = weights
         self._finish(stream, data.positive_index)
-        keep_means(self, row_means(data.X, None))
+        self._feature_means_ = moments(data.X, None)[0]
         self._warn_if_constant(data.X, lambda rows: as_operator(rows).matvec(self.coef_[0]))
         return self
 

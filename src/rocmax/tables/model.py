@@ -356,13 +356,12 @@ class TableModel:
         by_class = (1.0 - share, share) if positive_index(self.classes_, self.pos_label) else (share, 1.0 - share)
         return np.column_stack(by_class)
 
-    def contributions(self, X: Any) -> Contributions:
+    def contributions(self, table: Any) -> Contributions:
         """Return what each column adds to the score of each row, which is that of :meth:`positive_scores`.
 
         Parameters
         ----------
-        X : str, Path, list of them, file or data frame
-            A table, as in :func:`predict`.
+        table
 
         Returns
         -------
@@ -375,20 +374,19 @@ class TableModel:
 
         asked = Reasons(self.model, self.facts, self.family, 1)
         asked.check()
-        batches = Scoring(self, X, (), False, False, Reading()).rows()
+        batches = Scoring(self, table, (), False, False, Reading()).rows()
         parts = [asked.contributions(rows, columns) for columns, rows, _ in batches]
         data = [part.data for part in parts]
         joined = pd.concat(data, ignore_index=True) if hasattr(data[0], "columns") else sparse.vstack(data, "csr")
         values, reference = (np.concatenate([getattr(part, key) for part in parts]) for key in ("values", "reference"))
         return Contributions(values, reference, asked.columns, joined)
 
-    def reasons(self, X: Any, n: int = 3, rows: str = "flagged") -> Any:
+    def reasons(self, table: Any, n: int = 3, rows: str = "flagged") -> Any:
         """Return the columns that moved the scores of flagged rows most, with their values.
 
         Parameters
         ----------
-        X : str, Path, list of them, file or data frame
-            A table, as in :func:`predict`.
+        table
         n : int, default=3
             Number of reasons of a row, at most the number of columns of the model.
         rows : {"flagged", "all"}, default="flagged"
@@ -401,7 +399,7 @@ class TableModel:
             ``reason_1_effect`` up to ``n``: the name of a column, its value as text, and its contribution to the
             score, above zero if it raised it. The index is that of a pandas DataFrame, or the position of the row.
         """
-        found = predict(self, X, reasons=n, reasons_for=rows)
+        found = predict(self, table, reasons=n, reasons_for=rows)
         return found if rows == "all" else found[found["score"] > 0]
 
     @property

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing, gen_batches
 
 from rocmax._support import Array, Index, Parameter, ParameterError
-from rocmax._validation import check_choice, check_range, direction, positive_index
+from rocmax._validation import check_choice, check_range, direction, is_missing, positive_index
 from rocmax.explain import Contributions, check_explained, contributions, sums
 from rocmax.tables.preprocess import MISSING
 from rocmax.tables.read import Schema
@@ -122,14 +122,14 @@ class Reasons:
         import pyarrow as pa
 
         rows = np.arange(scores.size) if self.rows == "all" else np.flatnonzero(scores > 0)
-        top, found = self.of_rows(X, table, rows), {}
-        for number in range(self.n):
-            for ending, part in zip(ENDINGS, top, strict=True):
-                values = np.full(scores.size, None, dtype=object)
-                values[rows] = part[:, number]
-                kind = pa.float64() if ending == "_effect" else pa.string()
-                found[f"reason_{number + 1}{ending}"] = pa.array(values, kind)
-        return found
+        top, place = self.of_rows(X, table, rows), np.full(scores.size, -1)
+        place[rows] = np.arange(rows.size)
+        places, kinds = pa.array(place, mask=place < 0), (pa.string(), pa.string(), pa.float64())
+        return {
+            f"reason_{number + 1}{ending}": pa.array(part[:, number], kind).take(places)
+            for number in range(self.n)
+            for ending, part, kind in zip(ENDINGS, top, kinds, strict=True)
+        }
 
     def nested(self, row: dict[str, Any]) -> dict[str, Any]:
         """Return a row of the output with its reasons as one list, and numbers as numbers."""
@@ -159,6 +159,6 @@ def _texts(data: Any, name: str, place: int, rows: Index) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    if value is None or value != value or value == "":  # NaN and NaT differ from themselves
+    if is_missing(value) or value == "":
         return MISSING
     return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)

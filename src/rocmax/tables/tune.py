@@ -33,10 +33,10 @@ from rocmax._validation import class_scores
 from rocmax.boosted.classifier import BoostedClassifier
 from rocmax.data import DataError
 from rocmax.ensemble import EnsembleClassifier
-from rocmax.explain import keep_means, row_means
 from rocmax.linear.auc import AUCClassifier
 from rocmax.linear.partial_auc import PartialAUCClassifier, PartialAUCClassifierCV
 from rocmax.metrics import make_scorer
+from rocmax.operators import moments
 from rocmax.tables.options import Limits, window_measure
 from rocmax.tables.preprocess import (
     Levels,
@@ -563,7 +563,7 @@ def _fit(classifier: Any, rows: Any, labels: NDArray[Any], weight: Array | None 
     """Fit a classifier; those of scikit-learn get the means to which contributions refer."""
     classifier.fit(rows, labels, **({} if weight is None else {"sample_weight": weight}))
     if not hasattr(classifier, "contributions"):
-        keep_means(classifier, row_means(rows, weight))
+        classifier._feature_means_ = moments(rows, weight)[0]
 
 
 def prepared(table: Any, X: Any, classifier: Any) -> Any:
