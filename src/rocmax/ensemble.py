@@ -21,14 +21,16 @@ from rocmax._docstrings import publish
 from rocmax._folds import Split, go_forward, simplest_within
 from rocmax._support import Array, Bools, Index
 from rocmax._threads import engine_threads
-from rocmax._validation import CHECKING, TrainingSet, check_number, random_source
+from rocmax._validation import CHECKING, TrainingSet, check_number, direction, positive_index, random_source
 from rocmax.base import MeasureParameterMixin
 from rocmax.boosted.categories import FROM_DTYPE, Categories, check_table
 from rocmax.boosted.classifier import BoostedClassifier, HeldOutScores
 from rocmax.boosted.search import selection_score
+from rocmax.explain import Contributions, column_names, contributions, fill
 from rocmax.features import SplineFeatures
 from rocmax.forest import Forest, grow_forest, join_forests
 from rocmax.measures import Measure
+from rocmax.operators import moments
 from rocmax.thresholds import fit_calibration
 
 
@@ -49,6 +51,9 @@ class EnsembleRules:
     knots: int = 100
     # The additive member is fitted to at most so many rows, and scores so many at a time: splines take memory.
     most_rows: int = 100_000
+    # Contributions to a score get the slope of its rank from the reference to the score, or to a point that is farther
+    # away by this share of the range of the scores: rounding makes slopes of shorter ways useless.
+    least_way: float = 1e-6
 
 
 RULES = EnsembleRules()
@@ -275,6 +280,43 @@ class EnsembleClassifier(MeasureParameterMixin, HeldOutScores, ClassifierMixin, 
         """
         return self._probabilities(X)
 
+    def contributions(self, X: Any) -> Contributions:
+        r"""Return the contribution of each column to the decision value of each row.
+
+        The decision value is :math:`\sum_m w_m T_m(s_m) - t`, with the weights :math:`w_m`, the scores :math:`s_m` of
+        the members, the log-odds :math:`T_m` of their ranks and the threshold :math:`t`. What the columns :math:`j` add
+        to the score of a member, :math:`c_{mj}`, has the sum :math:`s_m - r_m`, with a reference :math:`r_m`. It is
+        multiplied by the slope of the log-odds between the reference and the score:
+
+        .. math:: \sum_m w_m \frac{T_m(s_m) - T_m(r_m)}{s_m - r_m} \, c_{mj}.
+
+        The sign is that of the positive class.
+
+        Parameters
+        ----------
+        X
+
+        Returns
+        -------
+        rocmax.explain.Contributions
+            The reference is :math:`\sum_m w_m T_m(r_m) - t`. For boosted trees, :math:`c_{mj}` are SHAP values, and for
+            the additive member, weights times differences to the mean training row. For extremely randomized trees,
+            each split on the path of a row adds the change of the share of positives to its column: these are not
+            Shapley values.
+        """
+        rows = self.encode(X)
+        threads = engine_threads(self.n_jobs, rows.size)
+        values, reference = np.zeros(rows.shape), np.full(rows.shape[0], -self.threshold_)
+        for name, weight in shares(self.weights_).items():
+            table, member = self.rank_tables_[name], self.members_[name]
+            parts, start = raw_contributions(member, rows, threads)
+            scores, at_start = raw_scores(member, rows, threads), log_odds(table, start)
+            parts *= slopes(table, start, scores)[:, np.newaxis]
+            values += weight * fill(parts, log_odds(table, scores) - at_start)
+            reference += weight * at_start
+        sign = direction(positive_index(self.classes_, self.pos_label))
+        return Contributions(sign * values, sign * reference, column_names(self, rows), X)
+
     def _scores(self, X: Any) -> Array:
         threads = engine_threads(self.n_jobs, X.size)
         ranks = {
@@ -415,7 +457,9 @@ def fit_additive(rows: Rows) -> Fitted:
         X, positive, weight = rows.some(train)
         with CHECKING:
             features = clone(table)
-            model = LogisticRegression(max_iter=1000).fit(features.fit_transform(X), positive, weight)
+            made = features.fit_transform(X)
+            model = LogisticRegression(max_iter=1000).fit(made, positive, weight)
+        model._feature_means_ = moments(made, weight)[0]
         return Pipeline([("table", features), ("model", model)])
 
     return fitted(np.arange(rows.positive.size)), rows.held_out(lambda train, X: raw_scores(fitted(train), X))
@@ -429,6 +473,16 @@ def raw_scores(member: Any, X: Array, threads: int | None = None) -> Array:
         return member.decision_function(X) + member.threshold_
     with CHECKING:
         return np.concatenate([member.decision_function(X[rows]) for rows in gen_batches(X.shape[0], RULES.most_rows)])
+
+
+def raw_contributions(member: Any, X: Array, threads: int | None = None) -> tuple[Array, Array]:
+    """Return what each column adds to the scores of a member, and the scores without it."""
+    if isinstance(member, Forest):
+        return member.contributions(X, threads)
+    with CHECKING:
+        parts = [contributions(member, X[rows]) for rows in gen_batches(X.shape[0], RULES.most_rows)]
+    reference = np.concatenate([part.reference for part in parts])
+    return np.concatenate([part.values for part in parts]), reference + getattr(member, "threshold_", 0.0)
 
 
 # Ranks.
@@ -462,6 +516,13 @@ def log_odds(table: Array, scores: Array) -> Array:
     below, above = end_slopes(table)
     beyond = below * np.minimum(scores - knots[0], 0.0) + above * np.maximum(scores - knots[-1], 0.0)
     return np.asarray(np.interp(scores, knots, odds) + beyond)
+
+
+def slopes(table: Array, start: Array, scores: Array) -> Array:
+    """Return the mean slopes of the log-odds of ranks on the ways from references to scores."""
+    least = RULES.least_way * (np.ptp(table[0]) + np.abs(start))
+    way = np.where(np.abs(scores - start) > least, scores - start, np.where(least > 0, least, 1.0))
+    return np.asarray((log_odds(table, start + way) - log_odds(table, start)) / way)
 
 
 # Weights.

@@ -39,7 +39,7 @@ USED = ["amount", "age", "country", "online", SCRIPT, "since"]
 
 
 def fitted(family, n_rows=500, **options):
-    if family in ("boosted", "lightgbm"):
+    if family in ("boosted", "ensemble", "lightgbm"):
         pytest.importorskip("lightgbm")
     return fit_table(payments(n_rows), columns=DATED, max_fpr=0.1, model=family, tune=False, **options)
 
@@ -50,7 +50,7 @@ def additive():
 
 
 def test_every_family_has_reasons():
-    assert set(EXPLAINED) == set(MODELS) - {"auto", "ensemble"}
+    assert set(EXPLAINED) == set(MODELS) - {"auto"}
 
 
 @pytest.mark.parametrize("family", EXPLAINED)
@@ -165,7 +165,9 @@ def test_a_family_without_reasons_names_those_that_have_them():
     labels = table["label"].to_numpy()
     kernel = Pipeline([*pipeline.steps[:-1], ("model", ROCSVC(pos_label="fraud").fit(rows[:200], labels[:200]))])
     other = replace(found, model=kernel, facts=replace(found.facts, family="kernel"))
-    families = "reasons are for models of the families linear, additive, boosted, auc, logistic, svm, lightgbm"
+    families = (
+        "reasons are for models of the families linear, additive, boosted, ensemble, auc, logistic, svm, lightgbm"
+    )
     for call in (lambda: other.reasons("nowhere.csv"), lambda: other.contributions("nowhere.csv")):
         with pytest.raises(ParameterError, match=f"{families}; got kernel"):
             call()
@@ -247,7 +249,7 @@ def test_values_that_a_spreadsheet_would_compute_are_escaped(additive, tmp_path)
     assert values == {"'=1+1"}
 
 
-@pytest.mark.parametrize("family", ["additive", "lightgbm"])
+@pytest.mark.parametrize("family", ["additive", "lightgbm", "ensemble"])
 def test_the_report_shows_sample_alerts_with_reasons(family, tmp_path):
     found, new = fitted(family, 600), payments(400, 1)
     new.loc[new.index % 3 == 0, "country"] = "Monaco"  # no training row has it

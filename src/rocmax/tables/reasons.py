@@ -17,7 +17,7 @@ from rocmax.tables.preprocess import MISSING
 from rocmax.tables.read import Schema
 
 # Families of `rocmax fit` whose scores are sums of contributions.
-EXPLAINED = ("linear", "additive", "boosted", "auc", "logistic", "svm", "lightgbm")
+EXPLAINED = ("linear", "additive", "boosted", "ensemble", "auc", "logistic", "svm", "lightgbm")
 FLAGGED = "flagged"
 ENDINGS = ("", "_value", "_effect")
 # Contributions that are in memory at a time.
