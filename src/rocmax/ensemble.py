@@ -290,7 +290,8 @@ class EnsembleClassifier(MeasureParameterMixin, HeldOutScores, ClassifierMixin, 
 
         .. math:: \sum_m w_m \frac{T_m(s_m) - T_m(r_m)}{s_m - r_m} \, c_{mj}.
 
-        The sign is that of the positive class.
+        Where a score is within a millionth of the range of its reference, the slope is that of the next millionth, and
+        what is missing is shared out in proportion. With ``pos_label=classes_[0]``, all signs are reversed.
 
         Parameters
         ----------

@@ -223,15 +223,18 @@ def test_features_of_a_file_without_names_have_numbers(tmp_path):
     assert own["reason_1_value"].astype(float).tolist() == parts.data.toarray()[own.index, 2].tolist()
 
 
-def test_the_command(additive, tmp_path):
-    additive.save(tmp_path / "m.rocmax")
+@pytest.mark.parametrize("family", ["additive", "ensemble"])
+def test_the_command(family, tmp_path):
+    trained = fitted(family)
+    trained.save(tmp_path / "m.rocmax")
     new = payments(200, 1).assign(reason_1="kept").rename(columns={"label": "reasons"})
     new.to_csv(tmp_path / "new.csv", index=False)
     command = ["predict", tmp_path / "m.rocmax", tmp_path / "new.csv"]
     run(*command, "--reasons", 2, "--reasons-for", "all", "--keep", "reason_1", "--out", tmp_path / "p.csv")
     found = pd.read_csv(tmp_path / "p.csv")
     assert found.columns[:5].tolist() == ["customer", "reason_1_table", "score", "label", "reason_1"]
-    expected = additive.reasons(new, 2, rows="all")
+    expected = trained.reasons(new, 2, rows="all")
+    assert (found["reason_1"] == expected["reason_1"]).all()
     np.testing.assert_allclose(found["reason_2_effect"], expected["reason_2_effect"], atol=1e-12)
     for options, text in (
         (["--reasons", 9], "--reasons must be an integer from 1 to 6"),
