@@ -30,6 +30,7 @@ from rocmax import (
     SplineFeatures,
     TPRThresholdClassifier,
 )
+from rocmax.costs import Costs
 from rocmax.papers import (
     ASAMClassifier,
     AsymmetricSVC,
@@ -70,6 +71,7 @@ ESTIMATORS = [
     SplineFeatures(),
     FPRThresholdClassifier(LogisticRegression(), 0.2, cv=2),
     LimitThresholdClassifier(LogisticRegression(), Limits(max_fpr=0.2, capacity=0.9), cv=2),
+    LimitThresholdClassifier(LogisticRegression(), Limits(costs=Costs(false_alarm=1, miss=2)), cv=2),
     TPRThresholdClassifier(LogisticRegression(), 0.8, cv=0.5, confidence=0.3),
     ROCSVC(tol=1e-11),
     TwoNormSVC(tol=1e-10),

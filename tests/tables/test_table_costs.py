@@ -143,6 +143,7 @@ def test_a_report_starts_at_the_costs(table, model, tmp_path):
     write_report(model, new, tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
     assert 'id="cost-alarm" type="number" min="0" step="any" value="3"' in page
+    assert "false_alarm 2.0, miss amount, review 1.0" in page
     worth = (new.amount - 1)[new.y == 1].mean()
     assert f'id="cost-miss" type="number" min="0" step="any" value="{worth:.6g}"' in page
     plain = fit_table(table, columns=Columns(drop="day"), **OPTIONS)

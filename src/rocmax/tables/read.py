@@ -375,6 +375,7 @@ def read_training(
     if not kinds:
         raise DataError(f"{source.name} has no usable column: {', '.join(map(repr, features)) or 'all are dropped'}")
     check_sizes(frame, source)
+    carried = [name for name in more if name not in kinds]
     return _training(
         frame,
         y,
@@ -383,7 +384,7 @@ def read_training(
         reading,
         groups=None if group is None else group_values(source.name, X[group]),
         times=times,
-        more=X[[name for name in more if name not in kinds]],
+        more=X[carried] if carried else None,
         time_day_first=order,
         dated=None if time is not None else most_dated(planned, reading.day_first),
         notes=[

@@ -151,6 +151,7 @@ def _model(entry: ScoredTable, name: str, n_alerts: int) -> ReportModel:
         ("rows", f"{about.rows['train']} to train, {about.rows['held out']} held out" + _refit_text(about)),
         ("tuning", tuning_text(about.tuning)),
         ("limit", _limit_text(about)),
+        *([("costs", ", ".join(f"{name} {cost}" for name, cost in about.costs.items()))] if about.costs else []),
         ("confidence", _confidence_text(about)),
         ("seed", str(about.seed)),
         *((package, version) for package, version in about.versions.items()),
