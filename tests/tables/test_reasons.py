@@ -186,6 +186,18 @@ def test_a_model_of_an_earlier_version_says_to_fit_again(tmp_path):
     assert "Sample alerts" not in (tmp_path / "r.html").read_text()
 
 
+@pytest.mark.parametrize("family", ["linear", "ensemble"])
+def test_a_table_of_numbers_alone_has_reasons(family):
+    if family == "ensemble":
+        pytest.importorskip("lightgbm")
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(300, 2)), columns=["a", "b"])
+    table["label"] = (table["a"] + rng.normal(size=300) > 1).astype(int)
+    found = fit_table(table, target="label", max_fpr=0.1, model=family, tune=False)
+    np.testing.assert_allclose(found.contributions(table).scores, found.positive_scores(table), atol=1e-9)
+    assert found.reasons(table, 1)["reason_1"].isin(["a", "b"]).all()
+
+
 def test_thresholds_by_the_value_of_a_column_are_in_the_reference():
     columns = Columns(target="label", positive="fraud", drop=["customer", "country", "since"])
     found = fit_table(
