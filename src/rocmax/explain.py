@@ -207,9 +207,9 @@ def _places(places: Any, named: dict[Any, int], every: Index) -> Index:
     if isinstance(places, slice):
         return every[places]
     listed = np.atleast_1d(places)
-    if listed.dtype.kind in "OU":
-        return np.array([named[name] for name in listed], dtype=np.intp)
-    return every[listed.tolist()]  # an empty array would be one of floating-point numbers
+    if listed.dtype.kind in "iub":
+        return every[listed]
+    return np.array([named[name] for name in listed], dtype=np.intp)
 
 
 def _of_several(step: Any) -> TypeError:
