@@ -208,7 +208,7 @@ def _places(places: Any, named: dict[Any, int], every: Index) -> Index:
         return every[places]
     listed = np.atleast_1d(places)
     if listed.dtype.kind in "iub":
-        return every[listed]
+        return np.asarray(every[listed])
     return np.array([named[name] for name in listed], dtype=np.intp)
 
 
