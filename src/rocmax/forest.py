@@ -87,12 +87,6 @@ class Forest:
             scores += values[:, 0]
         return scores / self.root.size
 
-    def first(self, n_trees: int) -> Forest:
-        """Return the first trees."""
-        end = self.ends[n_trees - 1]
-        arrays = {name: getattr(self, name)[:end] for name in _ARRAYS} | {"root": self.root[:n_trees]}
-        return Forest(self.n_features, **arrays)
-
     @property
     def ends(self) -> NDArray[np.int32]:
         """Number of the node after the last one of each tree."""
