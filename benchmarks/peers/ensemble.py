@@ -116,10 +116,12 @@ def summary(cells: dict[Any, Any]) -> str:
         found = gains(cells, other)
         means = np.array([mean for mean, _ in found.values()])
         by_set = np.array([np.mean([found[name, i][0] for i in range(len(LIMITS))]) for name, i in found if i == 0])
-        ahead, behind = (sum(sign * mean > 2 * error for mean, error in found.values()) for sign in (1, -1))
+        ahead, behind = (sum(sign * mean > 0 for mean, _ in found.values()) for sign in (1, -1))
+        clear = sum(mean < -2 * error for mean, error in found.values())
         error = by_set.std(ddof=1) / by_set.size**0.5
-        lines.append([other, str(means.size), f"{means.mean():+.4f} ± {error:.4f}", str(ahead), str(behind)])
-    return markdown(["compared with", "pairs", "mean difference", "ahead by two SE", "behind by two SE"], lines)
+        mean = f"{means.mean():+.4f} ± {error:.4f}"
+        lines.append([other, str(means.size), mean, str(ahead), str(behind), str(clear)])
+    return markdown(["compared with", "pairs", "mean difference", "ahead", "behind", "behind by two SE"], lines)
 
 
 def table(cells: dict[Any, Any]) -> str:
@@ -131,7 +133,8 @@ def table(cells: dict[Any, Any]) -> str:
         line.append(f"{np.mean([cell['scores'][OURS][i] for cell in part]):.4f}")
         for other in METHODS[1:]:
             gain, error = gains(cells, other)[name, i]
-            line.append(f"{np.mean([cell['scores'][other][i] for cell in part]):.4f} ({gain:+.4f} ± {error:.4f})")
+            known = "" if np.isnan(error) else f" ± {error:.4f}"
+            line.append(f"{np.mean([cell['scores'][other][i] for cell in part]):.4f} ({gain:+.4f}{known})")
         lines.append(line)
     return markdown(["set", "FPR up to", "rows", "positives", *METHODS], lines)
 
@@ -168,11 +171,11 @@ def main() -> None:
     names = [name for name in SEEN + UNSEEN if load(name) is not None]
     jobs = [(name, seed) for seed, name in product(range(args.seeds), names)]
     cells, seconds = kept("ensemble", [job for job in jobs if not args.report or job in there], compared)
-    n_seeds = len({seed for _, seed in cells})
+    n_sets, n_seeds = (len(set(values)) for values in zip(*cells, strict=True))
     parts = [
-        f"{running_time(seconds)} Mean test partial AUC over {n_seeds} random splits, and in parentheses our score "
-        "minus the other's with its standard error (SE) over the splits. The mean of the two is one of the logarithms "
-        "of the ranks. The standard error of a mean difference is that over the sets.",
+        f"{running_time(seconds)} Mean test partial AUC on {n_sets} sets; random splits of each set: at most {n_seeds}. In "
+        "parentheses our score minus the other's, with its standard error (SE) over several splits. The mean of the two "
+        "is one of the logarithms of the ranks. The standard error of a mean difference is that over the sets.",
         summary(cells),
         table(cells),
         "CPU seconds of a fit and of the scores of the test rows, one thread:",
