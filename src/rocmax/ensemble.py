@@ -18,7 +18,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils import gen_batches
 
 from rocmax._docstrings import publish
-from rocmax._folds import Split, go_forward, simplest_within
+from rocmax._folds import Split, close_to_best
 from rocmax._support import Array, Bools, Index
 from rocmax._threads import engine_threads
 from rocmax._validation import CHECKING, TrainingSet, check_number, direction, positive_index, random_source
@@ -28,7 +28,7 @@ from rocmax.boosted.classifier import BoostedClassifier, HeldOutScores
 from rocmax.boosted.search import selection_score
 from rocmax.explain import Contributions, column_names, contributions, fill
 from rocmax.features import SplineFeatures
-from rocmax.forest import Forest, grow_forest, join_forests
+from rocmax.forest import Forest, grow_forest
 from rocmax.measures import Measure
 from rocmax.operators import moments
 from rocmax.thresholds import fit_calibration
@@ -43,9 +43,9 @@ class EnsembleRules:
 
     # Members added in turn, each the one with which the mean of the ranks scores best.
     steps: int = 5
-    # Fewer members are taken if they are behind the best mean by so many standard errors of the difference.
-    n_errors: float = 0.25
-    # With many folds, at least so many trees are grown in each, as the held-out scores of fewer have too many ties.
+    # The weights are the mean of those that are behind the best ones by at most so many standard errors.
+    n_errors: float = 1.0
+    # At least so many trees are grown in each fold, as the held-out scores of fewer have too many ties.
     least_trees: int = 100
     # Values of a score between which its rank is interpolated; a tenth of them gives the slope beyond the outermost.
     knots: int = 100
@@ -94,9 +94,8 @@ class EnsembleClassifier(MeasureParameterMixin, HeldOutScores, ClassifierMixin, 
 
     - "boosted": :class:`BoostedClassifier`, and "xgboost", the same with the engine XGBoost;
     - "extra_trees": extremely randomized trees, grown until the leaves are pure, as
-      :class:`~sklearn.ensemble.ExtraTreesClassifier` does by default. Each fold grows a part of them, all of which are
-      kept; with splits forward in time, they are grown again on all rows. Of more than 10,000 rows, each tree gets a
-      bootstrap sample of 10,000;
+      :class:`~sklearn.ensemble.ExtraTreesClassifier` does by default. Each fold grows a part of them for its held-out
+      scores. Of more than 10,000 rows, each tree gets a bootstrap sample of 10,000;
     - "additive": logistic regression on :class:`SplineFeatures` of the numbers and one-hot columns of the categories.
 
     All members are fitted in the same folds. The score of a member becomes the log-odds of its rank among the scores of
@@ -106,9 +105,10 @@ class EnsembleClassifier(MeasureParameterMixin, HeldOutScores, ClassifierMixin, 
 
     interpolated between 100 of them, so that the score of a new row depends on no other new row. The weights are
     found by greedy selection with replacement: in five steps, the member is added with which the mean of the ranks has
-    the highest held-out score, a smooth relative of the measure as in :class:`BoostedClassifier`. Of all these means,
-    and of the equally weighted ones of some of the members, the one with the fewest members is taken that is at most a
-    quarter of a standard error behind the best. Members without weight are dropped.
+    the highest held-out score, a smooth relative of the measure as in :class:`BoostedClassifier`. These means, and the
+    equally weighted ones of some of the members, are the candidates. The weights are the average over all candidates
+    that are at most one standard error of the paired difference behind the best, which depends less on chance than the
+    best alone. Members without weight are dropped.
 
     The threshold and the probabilities are chosen on the held-out scores, as for :class:`BoostedClassifier`. With fewer
     than 40 rows there are no folds: the members have equal weights, and the scores of the training rows are used.
@@ -159,8 +159,8 @@ class EnsembleClassifier(MeasureParameterMixin, HeldOutScores, ClassifierMixin, 
     calibration_ : dict
         The function from scores to probabilities: ``"method"`` and its values.
     cv_results_ : dict of lists
-        The means that were compared, those of fewer members first: ``"weights"``, ``"mean_score"`` and ``"scores"`` of
-        the folds. Empty lists if nothing was chosen.
+        The candidates: ``"weights"``, ``"mean_score"``, and ``"scores"`` of the folds. Empty lists if nothing was
+        chosen.
     fold_scores_ : ndarray of shape (n_folds,)
         The measure on the held-out rows of each fold, with the chosen weights and threshold.
     categories_ : dict
@@ -350,14 +350,14 @@ class EnsembleClassifier(MeasureParameterMixin, HeldOutScores, ClassifierMixin, 
             (weights, judged(rows, _mean(ranks, weights), score))
             for weights in candidate_weights(list(ranks), lambda each: judged(rows, _mean(ranks, each), score))
         ]
-        # The fewest members first, and of as many the best.
-        tried.sort(key=lambda each: (sum(weight > 0 for weight in each[0].values()), -np.mean(each[1])))
         self.cv_results_ = {
             "weights": [weights for weights, _ in tried],
             "mean_score": [float(np.mean(scores)) for _, scores in tried],
             "scores": [scores for _, scores in tried],
         }
-        chosen, _ = tried[simplest_within(np.transpose([scores for _, scores in tried]), RULES.n_errors)]
+        close = close_to_best(np.transpose([scores for _, scores in tried]), RULES.n_errors)
+        kept = [weights for (weights, _), is_close in zip(tried, close, strict=True) if is_close]
+        chosen = {name: float(np.mean([weights[name] for weights in kept])) for name in ranks}
         self._report("weights " + ", ".join(f"{name} {weight:g}" for name, weight in chosen.items()))
         return chosen
 
@@ -425,21 +425,14 @@ def fit_boosted(rows: Rows, model: BoostedClassifier) -> Fitted:
 
 
 def fit_forest(rows: Rows, n_trees: int) -> Fitted:
-    """Grow a part of the trees in each fold, and join them."""
-    forests: list[Forest] = []
+    """Grow a forest on all rows, and a part of the trees in each fold."""
+    part = max(-(-n_trees // len(rows.folds)), min(n_trees, RULES.least_trees))
 
-    part = -(-n_trees // len(rows.folds))
+    def grown(train: Index, n_trees: int) -> Forest:
+        return grow_forest(*rows.some(train), n_trees, rows.seed, rows.threads)
 
-    def score(train: Index, X: Array) -> Array:
-        n_grown = max(part, min(n_trees, RULES.least_trees))
-        forest = grow_forest(*rows.some(train), n_grown, rows.seed + len(forests), rows.threads)
-        forests.append(forest.first(part))
-        return forest.predict(X, rows.threads)
-
-    scores = rows.held_out(score)
-    if go_forward(rows.folds):
-        return grow_forest(rows.X, rows.positive, rows.weight, n_trees, rows.seed, rows.threads), scores
-    return join_forests(forests), scores
+    scores = rows.held_out(lambda train, X: grown(train, part).predict(X, rows.threads))
+    return grown(np.arange(rows.positive.size), n_trees), scores
 
 
 def fit_additive(rows: Rows) -> Fitted:

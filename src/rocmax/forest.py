@@ -122,12 +122,6 @@ class Forest:
         run = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
         return run(delayed(getattr(tree, method))(rows) for tree in self._built)
 
-    def first(self, n_trees: int) -> Forest:
-        """Return the first trees."""
-        end = self.ends[n_trees - 1]
-        arrays = {name: getattr(self, name)[:end] for name in _ARRAYS} | {"root": self.root[:n_trees]}
-        return Forest(self.n_features, **arrays)
-
     @property
     def ends(self) -> NDArray[np.int32]:
         """Number of the node after the last one of each tree."""
