@@ -118,7 +118,7 @@ def test_the_sign_rule_for_pos_label_is_written_once():
 
 # The size of the house; `make house` prints the counts
 
-MOST_MODULES = 114
+MOST_MODULES = 113
 MOST_LINES = 41_250
 MOST_NUMBERS = 280
 MOST_METHODS_OF_A_BOUND_LOSS = 8
