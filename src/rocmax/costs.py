@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.utils.validation import _num_samples
 
 from rocmax._docstrings import publish
 from rocmax._rounding import DUST, join_ties
@@ -76,7 +77,7 @@ class Costs:
         CaseCosts
             An array for each kind of cost.
         """
-        n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+        n_rows = _num_samples(X)
         return CaseCosts(*(_column(X, each.name, getattr(self, each.name), n_rows) for each in fields(self)))
 
 

@@ -22,7 +22,7 @@ from sklearn.model_selection import TimeSeriesSplit
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import _check_method_params, _num_samples, check_is_fitted, has_fit_parameter
 
 from rocmax._docstrings import publish
 from rocmax._folds import cv_splitter, folds, held_out_split, most_folds
@@ -753,7 +753,7 @@ class LimitThresholdClassifier(HeldOutThreshold):
         """
         if self._of_case():
             return self.limits.costs.of(X).log_odds()  # type: ignore[union-attr]  # there are costs
-        return np.zeros(X.shape[0] if hasattr(X, "shape") else len(X))
+        return np.zeros(_num_samples(X))
 
     def _of_case(self) -> bool:
         """Return whether each row has a threshold for its own costs."""
