@@ -255,7 +255,7 @@ def test_what_cannot_be_served_is_refused_at_the_start(tmp_path):
     ):
         scorer(additive, graph)
     dated = saved(tmp_path, "dated", columns=Columns(target="label", date="since", drop="customer"), model="linear")
-    with pytest.raises(ValueError, match=r"a model of numbers and categories with one threshold; .* dates \['since'\]"):
+    with pytest.raises(ValueError, match=r"a model of numbers and categories; .* dates \['since'\]"):
         scorer(*dated)
 
 

@@ -78,10 +78,10 @@ class Scorer:
         self.session = onnxruntime.InferenceSession(str(graph), options)
         self.kinds = dict(facts.features or {})
         names = {entry.name for entry in self.session.get_inputs()}
-        if facts.dates or facts.block or facts.carried or names != set(self.kinds):
+        if facts.dates or names != set(self.kinds):
             raise ValueError(
-                f"{graph} must be exported from {model}, a model of numbers and categories with one threshold; got the "
-                f"inputs {sorted(names)} for the columns {sorted(self.kinds)}, dates {sorted(facts.dates)}"
+                f"{graph} must be exported from {model}, a model of numbers and categories; got the inputs "
+                f"{sorted(names)} for the columns {sorted(self.kinds)}, with the dates {sorted(facts.dates)}"
             )
         nothing = {name: [None] for name in self.kinds}
         by_model = self.model.reasons(self.frame(nothing), 1, "all")["score"][0]  # an error if there are no reasons
