@@ -173,9 +173,9 @@ def main() -> None:
     cells, seconds = kept("ensemble", [job for job in jobs if not args.report or job in there], compared)
     n_sets, n_seeds = (len(set(values)) for values in zip(*cells, strict=True))
     parts = [
-        f"{running_time(seconds)} Mean test partial AUC on {n_sets} sets; random splits of each set: at most {n_seeds}. In "
-        "parentheses our score minus the other's, with its standard error (SE) over several splits. The mean of the two "
-        "is one of the logarithms of the ranks. The standard error of a mean difference is that over the sets.",
+        f"{running_time(seconds)} Mean test partial AUC on {n_sets} sets, random splits of each: at most {n_seeds}. "
+        "In parentheses our score minus the other's, with its standard error (SE) over several splits. The mean of the "
+        "two is one of the logarithms of the ranks. The standard error of a mean difference is that over the sets.",
         summary(cells),
         table(cells),
         "CPU seconds of a fit and of the scores of the test rows, one thread:",
