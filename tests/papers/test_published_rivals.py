@@ -129,6 +129,11 @@ def test_tied_negatives_share_the_window_of_the_smooth_partial_auc():
     assert curvature == pytest.approx(0.0)
 
 
+def test_scores_far_apart_have_zero_derivatives():
+    smooth = SmoothPartialAUC(np.array([True, False, False]), None, 0.0, 1.0)
+    assert smooth.derivatives(np.array([1e200, 0.0, -1e200]), np.array([1.0, 2.0, 3.0])) == (0.0, 0.0)
+
+
 def test_pauc_boost_with_another_positive_class_weights_constant_features_and_bad_parameters():
     X, y = rows(1)
     X = np.column_stack([X, np.ones(60)])

@@ -425,7 +425,8 @@ class SmoothPartialAUC:
         up, down = self._sums(scores, np.array([np.ones(scores.size), direction, direction**2]))
         slope = curvature = 0.0
         for part, apart in up.apart(down):
-            density = np.exp(-0.5 * apart**2) / (np.sqrt(2 * np.pi) * self._norm)
+            # From 40 on, it is zero in double precision; a square could overflow.
+            density = np.exp(-0.5 * np.minimum(np.abs(apart), 40.0) ** 2) / (np.sqrt(2 * np.pi) * self._norm)
             # The sums over pairs of z_i - z_j and its square, times the density and its derivative.
             once, twice = part @ density @ down.sums.T, part @ (-apart * density) @ down.sums.T
             slope += float(once[1, 0] - once[0, 1])
