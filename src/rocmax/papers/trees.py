@@ -323,7 +323,8 @@ class PAUCBoostClassifier(_WindowMixin, ScoredClassifier):
     As in the experiments of Narasimhan and Agarwal (2017), the weak learners are the standardized features, and the
     model is linear. Komori and Eguchi use natural cubic splines and stumps, with a penalty on second derivatives, which
     is zero for linear functions. Choices of this implementation: the sum runs over all positives, the sign at the start
-    is that with the larger smooth partial AUC, and a coefficient without a finite Newton-Raphson step is kept.
+    is that with the larger smooth partial AUC, and a coefficient without a finite Newton-Raphson step is kept. The text
+    of Komori and Eguchi was not available in full, so other details may differ from theirs.
 
     Parameters
     ----------
