@@ -54,12 +54,12 @@ class Served:
 def split_table(name):
     """Rows for the fit and new rows, and the options of the fit."""
     if name == "payments":
-        options = {"columns": Columns(target="label", positive="fraud", drop=["since", "customer"])}
-        return payments(1500), payments(300, 1), options
+        columns = Columns(target="label", positive="fraud", drop=["since", "customer"])
+        return payments(1500), payments(300, 1), {"columns": columns, "model": "ensemble"}
     if not (TABLES / "telco-churn.csv.gz").exists():
         pytest.skip("the raw table is not there")
     frame = pd.read_csv(TABLES / "telco-churn.csv.gz", na_values=" ").sample(frac=1.0, random_state=0)
-    return frame[:4000], frame[4000:4400], {"columns": Columns(target="Churn", id="customerID")}
+    return frame[:4000], frame[4000:4400], {"columns": Columns(target="Churn", id="customerID"), "model": "boosted"}
 
 
 def wait_until_it_answers(client, process, log):
@@ -79,7 +79,7 @@ def served(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("served")
     history, new, options = split_table(request.param)
     limits = Limits(max_fpr=0.1, confidence=0.9)
-    model = fit_table(history, model="boosted", tune=False, limits=limits, **options)
+    model = fit_table(history, tune=False, limits=limits, **options)
     model.save(folder / "m.rocmax")
     export_file(folder / "m.rocmax", folder / "m.onnx")
     new = new.reset_index(drop=True)
