@@ -54,12 +54,12 @@ class Served:
 def split_table(name):
     """Rows for the fit and new rows, and the options of the fit."""
     if name == "payments":
-        options = {"columns": Columns(target="label", positive="fraud", drop=["since", "customer"])}
-        return payments(1500), payments(300, 1), options
+        columns = Columns(target="label", positive="fraud", drop=["since", "customer"])
+        return payments(1500), payments(300, 1), {"columns": columns, "model": "ensemble"}
     if not (TABLES / "telco-churn.csv.gz").exists():
         pytest.skip("the raw table is not there")
     frame = pd.read_csv(TABLES / "telco-churn.csv.gz", na_values=" ").sample(frac=1.0, random_state=0)
-    return frame[:4000], frame[4000:4400], {"columns": Columns(target="Churn", id="customerID")}
+    return frame[:4000], frame[4000:4400], {"columns": Columns(target="Churn", id="customerID"), "model": "boosted"}
 
 
 def wait_until_it_answers(client, process, log):
@@ -79,7 +79,7 @@ def served(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("served")
     history, new, options = split_table(request.param)
     limits = Limits(max_fpr=0.1, confidence=0.9)
-    model = fit_table(history, model="boosted", tune=False, limits=limits, **options)
+    model = fit_table(history, tune=False, limits=limits, **options)
     model.save(folder / "m.rocmax")
     export_file(folder / "m.rocmax", folder / "m.onnx")
     new = new.reset_index(drop=True)
@@ -257,6 +257,17 @@ def test_what_cannot_be_served_is_refused_at_the_start(tmp_path):
     dated = saved(tmp_path, "dated", columns=Columns(target="label", date="since", drop="customer"), model="linear")
     with pytest.raises(ValueError, match=r"a model of numbers and categories; .* dates \['since'\]"):
         scorer(*dated)
+
+
+def test_what_the_guide_shows_is_what_the_commands_printed():
+    results = (ROOT / "benchmarks" / "results" / "serving.md").read_text(encoding="utf-8")
+    guide = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
+    blocks = [block for block in re.findall(r"^```\n(.*?)^```", guide, re.DOTALL | re.MULTILINE) if block[0] == "$"]
+    assert len(blocks) == 5
+    assert {line for block in blocks for line in block.splitlines()} - set(results.splitlines()) == set()
+    for words, name in (("predict` from Python takes", "predict(model, row)"), ("reasons", "model.reasons(row, 3)")):
+        (printed,) = re.findall(rf"\| `{re.escape(name)}` +\| ([\d.]+)", results)
+        assert re.search(rf"{words}.* {float(printed):.0f} ms", guide)
 
 
 # Scores in Node.
