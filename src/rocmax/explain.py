@@ -197,7 +197,9 @@ def _places(places: Any, named: dict[Any, int], every: Index) -> Index:
     if isinstance(places, slice):
         return every[places]
     listed = np.atleast_1d(places)
-    return np.array([named[name] for name in listed], dtype=np.intp) if listed.dtype.kind in "OU" else every[listed]
+    if listed.dtype.kind in "OU":
+        return np.array([named[name] for name in listed], dtype=np.intp)
+    return every[listed] if listed.size else every[:0]
 
 
 def _of_several(step: Any) -> TypeError:
