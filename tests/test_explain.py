@@ -168,6 +168,7 @@ def mixed(n=300, seed=0):
                 ("numbers", make_pipeline(SimpleImputer(add_indicator=True), StandardScaler()), ["age", "size"]),
                 ("words", OneHotEncoder(drop="first"), ["color", "city"]),
                 ("nothing", "drop", ["none"]),
+                ("no columns", OneHotEncoder(), []),
             ]
         ),
         make_column_transformer(

@@ -220,6 +220,18 @@ def test_a_fit_to_all_rows_and_a_tuned_one_have_reasons():
         np.testing.assert_allclose(found.contributions(new).scores, predict(found, new)["score"], atol=1e-9)
 
 
+@pytest.mark.parametrize("family", ["linear", "additive", "lightgbm"])
+def test_tables_of_numbers_alone_or_of_categories_alone(family):
+    if family == "lightgbm":
+        pytest.importorskip("lightgbm")
+    table = payments(400)
+    for names in (["amount", "age"], ["country", "online"]):
+        found = fit_table(table[[*names, "label"]], target="label", positive="fraud", model=family, tune=False)
+        parts = found.contributions(table)
+        assert parts.columns == names
+        np.testing.assert_allclose(parts.scores, found.positive_scores(table), atol=1e-9)
+
+
 def test_features_of_a_file_without_names_have_numbers(tmp_path):
     rng = np.random.default_rng(0)
     y = rng.random(200) < 0.5
