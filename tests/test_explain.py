@@ -216,7 +216,7 @@ def test_what_has_no_contributions_is_refused():
         rocmax.ROCSVC(),
         rocmax.FPRThresholdClassifier(rocmax.ROCSVC(), 0.2, cv=2),
     ):
-        with pytest.raises(TypeError, match="contributions are those of linear and additive models and of Boosted"):
+        with pytest.raises(TypeError, match=r"those of linear and additive models, BoostedClassifier and Ensemble"):
             contributions(model.fit(X, y), X)
     with pytest.raises(TypeError, match=r"require steps that make each feature from one column, .*; got PCA"):
         contributions(make_pipeline(PCA(2), AUCClassifier()).fit(X, y), X)

@@ -119,7 +119,7 @@ def test_the_sign_rule_for_pos_label_is_written_once():
 # The size of the house; `make house` prints the counts
 
 MOST_MODULES = 117
-MOST_LINES = 43_000
+MOST_LINES = 43_500
 MOST_NUMBERS = 290
 MOST_METHODS_OF_A_BOUND_LOSS = 8
 MOST_PARAMETERS_OF_FIT_TABLE = 14

@@ -53,7 +53,7 @@ def saved(tmp_path_factory):
 
 def same(model, again):
     np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
-    np.testing.assert_array_equal(again.contributions(X), model.contributions(X))
+    np.testing.assert_array_equal(again.contributions(X).values, model.contributions(X).values)
     np.testing.assert_array_equal(again.feature_importances_, model.feature_importances_)
     assert again.predict(X).tolist() == model.predict(X).tolist()
 

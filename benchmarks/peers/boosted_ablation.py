@@ -55,7 +55,7 @@ FASTER: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "all folds for the window objective": ({"first_folds": 5}, {}),
     "candidates are dropped after 100 rounds": ({"patience": 100}, {}),
     "window objective up to twice the rounds": ({"window_rounds": 2.0}, {}),
-    "twice the rounds for the models": ({"finer_rounds": 2.0}, {}),
+    "twice the rounds for the models": ({"finer_rounds": (2.0, 2.0)}, {}),
     "one model": ({}, {"n_models": 1}),
 }
 # What was left before, with and without some of it.

@@ -1,4 +1,4 @@
-"""Test partial AUC of `EnsembleClassifier`, `BoostedClassifier`, extremely randomized trees and AutoGluon.
+"""Test partial AUC of `EnsembleClassifier`, `BoostedClassifier` and extremely randomized trees.
 
 The sets, splits and windows are those of `benchmarks.peers.boosted`; both windows judge one fit. The other models
 are
@@ -9,10 +9,6 @@ are
 
 The rules of `EnsembleClassifier` were chosen on splits with the seeds 100 and 101, which are not reported.
 
-AutoGluon needs an environment of its own: ``--autogluon PYTHON`` runs its preset ``high_quality`` for the partial AUC
-in that interpreter, on every second set, with one thread and without a limit on its time. It uses the packages that are
-there: `autogluon.tabular[lightgbm,catboost,xgboost]` has no neural networks.
-
 Scores are kept in ``results/ensemble.jsonl``, so an interrupted run goes on where it stopped. ``--report`` only writes
 the tables.
 """
@@ -21,9 +17,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
-import subprocess
-import tempfile
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -42,31 +35,7 @@ from rocmax.metrics import partial_auc_score
 
 OURS, TODAY, FOREST, MEAN = "EnsembleClassifier", "BoostedClassifier", "extremely randomized trees", "mean of the two"
 METHODS = (OURS, TODAY, FOREST, MEAN)
-AUTOGLUON = "AutoGluon"
-# Sets for AutoGluon: every second one of the page.
-AUTOGLUON_SETS = (SEEN + UNSEEN)[::2]
 ROWS = 5000
-# Runs in the environment of AutoGluon: the folder of the rows, and the window.
-PROGRAM = """
-import sys
-import numpy as np, pandas as pd
-from autogluon.core.metrics import make_scorer
-from autogluon.tabular import TabularPredictor
-from sklearn.metrics import roc_auc_score
-
-folder, limit = sys.argv[1], float(sys.argv[2])
-
-
-def partial_auc(y, scores):
-    return roc_auc_score(y, scores, max_fpr=limit)
-
-
-scorer = make_scorer("partial_auc", partial_auc, optimum=1, greater_is_better=True, needs_threshold=True)
-train, test = pd.read_pickle(f"{folder}/train.pkl"), pd.read_pickle(f"{folder}/test.pkl")
-predictor = TabularPredictor("label", problem_type="binary", eval_metric=scorer, path=f"{folder}/models", verbosity=0)
-predictor.fit(train, presets="high_quality", num_cpus=1, num_gpus=0, dynamic_stacking=False)
-np.save(f"{folder}/scores.npy", predictor.predict_proba(test)[1].to_numpy())
-"""
 
 
 def rows_of(name: str, seed: int) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame, np.ndarray]:
@@ -128,21 +97,6 @@ def compared(name: str, seed: int, known: dict[str, Any] | None = None) -> dict[
     }
 
 
-def autogluon(name: str, seed: int, python: str) -> dict[str, Any]:
-    """Return the test scores of AutoGluon, which is fitted for the wider window, and its CPU seconds."""
-    X, y, X_test, y_test = rows_of(name, seed)
-    with tempfile.TemporaryDirectory() as folder:
-        X.assign(label=y).to_pickle(f"{folder}/train.pkl")
-        X_test.to_pickle(f"{folder}/test.pkl")
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        command = [python, "-c", PROGRAM, folder, str(max(LIMITS))]
-        subprocess.run(command, check=True, capture_output=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        scores = np.load(f"{folder}/scores.npy")
-    spent = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-    return {"seconds": round(spent, 1), "scores": [partial_auc_score(y_test, scores, max_fpr=f) for f in LIMITS]}
-
-
 def gains(cells: dict[Any, Any], other: str) -> dict[tuple[str, int], tuple[float, float]]:
     """Return the mean of our score minus the other's, and its standard error, by set and window."""
     found = {}
@@ -162,10 +116,12 @@ def summary(cells: dict[Any, Any]) -> str:
         found = gains(cells, other)
         means = np.array([mean for mean, _ in found.values()])
         by_set = np.array([np.mean([found[name, i][0] for i in range(len(LIMITS))]) for name, i in found if i == 0])
-        ahead, behind = (sum(sign * mean > 2 * error for mean, error in found.values()) for sign in (1, -1))
+        ahead, behind = (sum(sign * mean > 0 for mean, _ in found.values()) for sign in (1, -1))
+        clear = sum(mean < -2 * error for mean, error in found.values())
         error = by_set.std(ddof=1) / by_set.size**0.5
-        lines.append([other, str(means.size), f"{means.mean():+.4f} ± {error:.4f}", str(ahead), str(behind)])
-    return markdown(["compared with", "pairs", "mean difference", "ahead by two SE", "behind by two SE"], lines)
+        mean = f"{means.mean():+.4f} ± {error:.4f}"
+        lines.append([other, str(means.size), mean, str(ahead), str(behind), str(clear)])
+    return markdown(["compared with", "pairs", "mean difference", "ahead", "behind", "behind by two SE"], lines)
 
 
 def table(cells: dict[Any, Any]) -> str:
@@ -177,7 +133,8 @@ def table(cells: dict[Any, Any]) -> str:
         line.append(f"{np.mean([cell['scores'][OURS][i] for cell in part]):.4f}")
         for other in METHODS[1:]:
             gain, error = gains(cells, other)[name, i]
-            line.append(f"{np.mean([cell['scores'][other][i] for cell in part]):.4f} ({gain:+.4f} ± {error:.4f})")
+            known = "" if np.isnan(error) else f" ± {error:.4f}"
+            line.append(f"{np.mean([cell['scores'][other][i] for cell in part]):.4f} ({gain:+.4f}{known})")
         lines.append(line)
     return markdown(["set", "FPR up to", "rows", "positives", *METHODS], lines)
 
@@ -196,28 +153,10 @@ def times(cells: dict[Any, Any]) -> str:
     return markdown(["set", *METHODS], [*lines, ["mean", *means]])
 
 
-def against_autogluon(cells: dict[Any, Any], others: dict[Any, Any]) -> str:
-    """Return our scores and CPU seconds next to those of AutoGluon."""
-    lines, leads, spent = [], [], []
-    for job, other in others.items():
-        name, seed = job[1:3]
-        ours = cells[name, seed]
-        lead = np.subtract(ours["scores"][OURS], other["scores"])
-        leads.append(lead)
-        spent.append((ours["seconds"][OURS], other["seconds"]))
-        pairs = [f"{a:.4f} / {b:.4f}" for a, b in zip(ours["scores"][OURS], other["scores"], strict=True)]
-        lines.append([name, str(seed), *pairs, f"{spent[-1][0]:.1f} / {spent[-1][1]:.1f}"])
-    mean, error = np.mean(leads, axis=0), np.std(leads, axis=0, ddof=1) / len(leads) ** 0.5
-    last = [f"{value:+.4f} ± {one:.4f}" for value, one in zip(mean, error, strict=True)]
-    lines.append(["mean difference", "", *last, " / ".join(f"{each:.1f}" for each in np.mean(spent, axis=0))])
-    return markdown(["set", "seed", *(f"FPR up to {limit:g}" for limit in LIMITS), "CPU seconds"], lines)
-
-
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--autogluon", metavar="PYTHON", help="interpreter of an environment with autogluon.tabular")
     parser.add_argument("--ours", action="store_true", help="compute the scores of EnsembleClassifier anew")
     parser.add_argument("--report", action="store_true")
     args = parser.parse_args()
@@ -225,38 +164,23 @@ def main() -> None:
     if args.ours:
         lines = [json.loads(line) for line in path.read_text().splitlines()]
         for line in lines:
-            if len(line[0]) == 2:
-                line[1] = compared(*line[0], line[1])
-                print(*line[0], flush=True)
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+            line[1] = compared(*line[0], line[1])
+            print(*line[0], flush=True)
+            path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     there = {tuple(json.loads(line)[0]) for line in path.read_text().splitlines()} if path.exists() else set()
     names = [name for name in SEEN + UNSEEN if load(name) is not None]
     jobs = [(name, seed) for seed, name in product(range(args.seeds), names)]
     cells, seconds = kept("ensemble", [job for job in jobs if not args.report or job in there], compared)
-
-    def limited(_: str, name: str, seed: int) -> dict[str, Any]:
-        return autogluon(name, seed, args.autogluon)
-
-    wanted = [(AUTOGLUON, name, 0) for name in AUTOGLUON_SETS if (name, 0) in cells]
-    wanted = [job for job in wanted if job in there or (args.autogluon and not args.report)]
-    others, _ = kept("ensemble", wanted, limited)
-    n_seeds = len({seed for _, seed in cells})
+    n_sets, n_seeds = (len(set(values)) for values in zip(*cells, strict=True))
     parts = [
-        f"{running_time(seconds)} Mean test partial AUC over {n_seeds} random splits, and in parentheses our score "
-        "minus the other's with its standard error (SE) over the splits. The mean of the two is one of the logarithms "
-        "of the ranks. The standard error of a mean difference is that over the sets.",
+        f"{running_time(seconds)} Mean test partial AUC on {n_sets} sets, at most {n_seeds} random splits of each. "
+        "In parentheses our score minus the other's, with its standard error (SE) over several splits. The mean of the "
+        "two is one of the logarithms of the ranks. The standard error of a mean difference is that over the sets.",
         summary(cells),
         table(cells),
         "CPU seconds of a fit and of the scores of the test rows, one thread:",
         times(cells),
     ]
-    if others:
-        parts += [
-            "Our score, and that of AutoGluon with the preset `high_quality`, the partial AUC up to the wider window "
-            "as its metric, and one CPU; its CPU seconds include the start of Python. It has LightGBM, XGBoost, "
-            "CatBoost and the forests and neighbors of scikit-learn, but no neural networks:",
-            against_autogluon(cells, others),
-        ]
     publish("ensemble", "Ensembles for the partial AUC, compared with boosted trees", parts)
 
 

@@ -177,12 +177,6 @@ def check_splits(splits: list[Split], data: TrainingSet) -> list[Split]:
     return splits
 
 
-def go_forward(splits: list[Split]) -> bool:
-    """Return whether all held-out rows of a split, as the latest ones of splits forward in time, train no model."""
-    trained = np.unique(np.concatenate([train for train, _ in splits]))
-    return len(splits) > 1 and any(not np.isin(test, trained).any() for _, test in splits)
-
-
 def _takes_groups(splitter: Any) -> bool:
     """Return whether a splitter uses groups; those of scikit-learn that do not would warn about them."""
     if not hasattr(splitter, "get_metadata_routing"):
@@ -206,13 +200,14 @@ def _check_groups(splits: list[Split], groups: NDArray[Any], source: str) -> Non
 # differences says whether one could be noise.
 
 
-def simplest_within(scores: Array, n_errors: float) -> int:
-    """Return the first candidate that is behind the best one by at most some standard errors of their difference.
+def close_to_best(scores: Array, n_errors: float) -> Bools:
+    """Return which candidates are behind the best one by at most some standard errors of their difference.
 
-    Candidates are columns, the simplest first, and folds are rows.
+    Candidates are columns, and folds are rows.
     """
     behind = scores[:, [int(scores.mean(axis=0).argmax())]] - scores
-    return int(np.flatnonzero(behind.mean(axis=0) <= n_errors * standard_error(behind))[0])
+    close: Bools = behind.mean(axis=0) <= n_errors * standard_error(behind)
+    return close
 
 
 def standard_error(values: Array) -> Any:

@@ -18,17 +18,19 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils import gen_batches
 
 from rocmax._docstrings import publish
-from rocmax._folds import Split, go_forward, simplest_within
+from rocmax._folds import Split, close_to_best
 from rocmax._support import Array, Bools, Index
 from rocmax._threads import engine_threads
-from rocmax._validation import CHECKING, TrainingSet, check_number, random_source
+from rocmax._validation import CHECKING, TrainingSet, check_number, direction, positive_index, random_source
 from rocmax.base import MeasureParameterMixin
 from rocmax.boosted.categories import FROM_DTYPE, Categories, check_table
 from rocmax.boosted.classifier import BoostedClassifier, HeldOutScores
 from rocmax.boosted.search import selection_score
+from rocmax.explain import Contributions, column_names, contributions, fill
 from rocmax.features import SplineFeatures
-from rocmax.forest import Forest, grow_forest, join_forests
+from rocmax.forest import Forest, grow_forest
 from rocmax.measures import Measure
+from rocmax.operators import moments
 from rocmax.thresholds import fit_calibration
 
 
@@ -41,14 +43,17 @@ class EnsembleRules:
 
     # Members added in turn, each the one with which the mean of the ranks scores best.
     steps: int = 5
-    # Fewer members are taken if they are behind the best mean by so many standard errors of the difference.
-    n_errors: float = 0.25
-    # With many folds, at least so many trees are grown in each, as the held-out scores of fewer have too many ties.
+    # The weights are the mean of those that are behind the best ones by at most so many standard errors.
+    n_errors: float = 1.0
+    # At least so many trees are grown in each fold, as the held-out scores of fewer have too many ties.
     least_trees: int = 100
     # Values of a score between which its rank is interpolated; a tenth of them gives the slope beyond the outermost.
     knots: int = 100
     # The additive member is fitted to at most so many rows, and scores so many at a time: splines take memory.
     most_rows: int = 100_000
+    # Contributions to a score get the slope of its rank from the reference to the score, or to a point that is farther
+    # away by this share of the range of the scores: rounding makes slopes of shorter ways useless.
+    least_way: float = 1e-6
 
 
 RULES = EnsembleRules()
@@ -89,9 +94,8 @@ class EnsembleClassifier(MeasureParameterMixin, HeldOutScores, ClassifierMixin, 
 
     - "boosted": :class:`BoostedClassifier`, and "xgboost", the same with the engine XGBoost;
     - "extra_trees": extremely randomized trees, grown until the leaves are pure, as
-      :class:`~sklearn.ensemble.ExtraTreesClassifier` does by default. Each fold grows a part of them, all of which are
-      kept; with splits forward in time, they are grown again on all rows. Of more than 10,000 rows, each tree gets a
-      bootstrap sample of 10,000;
+      :class:`~sklearn.ensemble.ExtraTreesClassifier` does by default. Each fold grows a part of them for its held-out
+      scores. Of more than 10,000 rows, each tree gets a bootstrap sample of 10,000;
     - "additive": logistic regression on :class:`SplineFeatures` of the numbers and one-hot columns of the categories.
 
     All members are fitted in the same folds. The score of a member becomes the log-odds of its rank among the scores of
@@ -101,9 +105,10 @@ class EnsembleClassifier(MeasureParameterMixin, HeldOutScores, ClassifierMixin, 
 
     interpolated between 100 of them, so that the score of a new row depends on no other new row. The weights are
     found by greedy selection with replacement: in five steps, the member is added with which the mean of the ranks has
-    the highest held-out score, a smooth relative of the measure as in :class:`BoostedClassifier`. Of all these means,
-    and of the equally weighted ones of some of the members, the one with the fewest members is taken that is at most a
-    quarter of a standard error behind the best. Members without weight are dropped.
+    the highest held-out score, a smooth relative of the measure as in :class:`BoostedClassifier`. These means, and the
+    equally weighted ones of some of the members, are the candidates. The weights are the average over all candidates
+    that are at most one standard error of the paired difference behind the best, which depends less on chance than the
+    best alone. Members without weight are dropped.
 
     The threshold and the probabilities are chosen on the held-out scores, as for :class:`BoostedClassifier`. With fewer
     than 40 rows there are no folds: the members have equal weights, and the scores of the training rows are used.
@@ -154,8 +159,8 @@ class EnsembleClassifier(MeasureParameterMixin, HeldOutScores, ClassifierMixin, 
     calibration_ : dict
         The function from scores to probabilities: ``"method"`` and its values.
     cv_results_ : dict of lists
-        The means that were compared, those of fewer members first: ``"weights"``, ``"mean_score"`` and ``"scores"`` of
-        the folds. Empty lists if nothing was chosen.
+        The candidates: ``"weights"``, ``"mean_score"``, and ``"scores"`` of the folds. Empty lists if nothing was
+        chosen.
     fold_scores_ : ndarray of shape (n_folds,)
         The measure on the held-out rows of each fold, with the chosen weights and threshold.
     categories_ : dict
@@ -275,6 +280,44 @@ class EnsembleClassifier(MeasureParameterMixin, HeldOutScores, ClassifierMixin, 
         """
         return self._probabilities(X)
 
+    def contributions(self, X: Any) -> Contributions:
+        r"""Return the contribution of each column to the decision value of each row.
+
+        The decision value is :math:`\sum_m w_m T_m(s_m) - t`, with the weights :math:`w_m`, the scores :math:`s_m` of
+        the members, the log-odds :math:`T_m` of their ranks and the threshold :math:`t`. What the columns :math:`j` add
+        to the score of a member, :math:`c_{mj}`, has the sum :math:`s_m - r_m`, with a reference :math:`r_m`. It is
+        multiplied by the slope of the log-odds between the reference and the score:
+
+        .. math:: \sum_m w_m \frac{T_m(s_m) - T_m(r_m)}{s_m - r_m} \, c_{mj}.
+
+        Where a score is within a millionth of the range of its reference, the slope is that of the next millionth, and
+        what is missing is shared out in proportion. With ``pos_label=classes_[0]``, all signs are reversed.
+
+        Parameters
+        ----------
+        X
+
+        Returns
+        -------
+        rocmax.explain.Contributions
+            The reference is :math:`\sum_m w_m T_m(r_m) - t`. For boosted trees, :math:`c_{mj}` are SHAP values, and for
+            the additive member, weights times differences to the mean training row. For extremely randomized trees,
+            each split on the path of a row adds the change of the share of positives to its column: these are not
+            Shapley values.
+        """
+        rows = self.encode(X)
+        threads = engine_threads(self.n_jobs, rows.size)
+        values, reference = np.zeros(rows.shape), np.full(rows.shape[0], -self.threshold_)
+        for name, weight in shares(self.weights_).items():
+            table, member = self.rank_tables_[name], self.members_[name]
+            parts, start = raw_contributions(member, rows, threads)
+            scores, at_start = raw_scores(member, rows, threads), log_odds(table, start)
+            parts *= slopes(table, start, scores)[:, np.newaxis]
+            values += weight * fill(parts, log_odds(table, scores) - at_start)
+            reference += weight * at_start
+        sign = direction(positive_index(self.classes_, self.pos_label))
+        return Contributions(sign * values, sign * reference, column_names(self, rows), X)
+
     def _scores(self, X: Any) -> Array:
         threads = engine_threads(self.n_jobs, X.size)
         ranks = {
@@ -307,14 +350,14 @@ class EnsembleClassifier(MeasureParameterMixin, HeldOutScores, ClassifierMixin, 
             (weights, judged(rows, _mean(ranks, weights), score))
             for weights in candidate_weights(list(ranks), lambda each: judged(rows, _mean(ranks, each), score))
         ]
-        # The fewest members first, and of as many the best.
-        tried.sort(key=lambda each: (sum(weight > 0 for weight in each[0].values()), -np.mean(each[1])))
         self.cv_results_ = {
             "weights": [weights for weights, _ in tried],
             "mean_score": [float(np.mean(scores)) for _, scores in tried],
             "scores": [scores for _, scores in tried],
         }
-        chosen, _ = tried[simplest_within(np.transpose([scores for _, scores in tried]), RULES.n_errors)]
+        close = close_to_best(np.transpose([scores for _, scores in tried]), RULES.n_errors)
+        kept = [weights for (weights, _), is_close in zip(tried, close, strict=True) if is_close]
+        chosen = {name: float(np.mean([weights[name] for weights in kept])) for name in ranks}
         self._report("weights " + ", ".join(f"{name} {weight:g}" for name, weight in chosen.items()))
         return chosen
 
@@ -382,21 +425,14 @@ def fit_boosted(rows: Rows, model: BoostedClassifier) -> Fitted:
 
 
 def fit_forest(rows: Rows, n_trees: int) -> Fitted:
-    """Grow a part of the trees in each fold, and join them."""
-    forests: list[Forest] = []
+    """Grow a forest on all rows, and a part of the trees in each fold."""
+    part = max(-(-n_trees // len(rows.folds)), min(n_trees, RULES.least_trees))
 
-    part = -(-n_trees // len(rows.folds))
+    def grown(train: Index, n_trees: int) -> Forest:
+        return grow_forest(*rows.some(train), n_trees, rows.seed, rows.threads)
 
-    def score(train: Index, X: Array) -> Array:
-        n_grown = max(part, min(n_trees, RULES.least_trees))
-        forest = grow_forest(*rows.some(train), n_grown, rows.seed + len(forests), rows.threads)
-        forests.append(forest.first(part))
-        return forest.predict(X, rows.threads)
-
-    scores = rows.held_out(score)
-    if go_forward(rows.folds):
-        return grow_forest(rows.X, rows.positive, rows.weight, n_trees, rows.seed, rows.threads), scores
-    return join_forests(forests), scores
+    scores = rows.held_out(lambda train, X: grown(train, part).predict(X, rows.threads))
+    return grown(np.arange(rows.positive.size), n_trees), scores
 
 
 def fit_additive(rows: Rows) -> Fitted:
@@ -415,7 +451,9 @@ def fit_additive(rows: Rows) -> Fitted:
         X, positive, weight = rows.some(train)
         with CHECKING:
             features = clone(table)
-            model = LogisticRegression(max_iter=1000).fit(features.fit_transform(X), positive, weight)
+            made = features.fit_transform(X)
+            model = LogisticRegression(max_iter=1000).fit(made, positive, weight)
+        model._feature_means_ = moments(made, weight)[0]
         return Pipeline([("table", features), ("model", model)])
 
     return fitted(np.arange(rows.positive.size)), rows.held_out(lambda train, X: raw_scores(fitted(train), X))
@@ -429,6 +467,16 @@ def raw_scores(member: Any, X: Array, threads: int | None = None) -> Array:
         return member.decision_function(X) + member.threshold_
     with CHECKING:
         return np.concatenate([member.decision_function(X[rows]) for rows in gen_batches(X.shape[0], RULES.most_rows)])
+
+
+def raw_contributions(member: Any, X: Array, threads: int | None = None) -> tuple[Array, Array]:
+    """Return what each column adds to the scores of a member, and the scores without it."""
+    if isinstance(member, Forest):
+        return member.contributions(X, threads)
+    with CHECKING:
+        parts = [contributions(member, X[rows]) for rows in gen_batches(X.shape[0], RULES.most_rows)]
+    reference = np.concatenate([part.reference for part in parts])
+    return np.concatenate([part.values for part in parts]), reference + getattr(member, "threshold_", 0.0)
 
 
 # Ranks.
@@ -462,6 +510,13 @@ def log_odds(table: Array, scores: Array) -> Array:
     below, above = end_slopes(table)
     beyond = below * np.minimum(scores - knots[0], 0.0) + above * np.maximum(scores - knots[-1], 0.0)
     return np.asarray(np.interp(scores, knots, odds) + beyond)
+
+
+def slopes(table: Array, start: Array, scores: Array) -> Array:
+    """Return the mean slopes of the log-odds of ranks on the ways from references to scores."""
+    least = RULES.least_way * (np.ptp(table[0]) + np.abs(start))
+    way = np.where(np.abs(scores - start) > least, scores - start, np.where(least > 0, least, 1.0))
+    return np.asarray((log_odds(table, start + way) - log_odds(table, start)) / way)
 
 
 # Weights.

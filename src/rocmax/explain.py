@@ -1,4 +1,4 @@
-"""Contributions: what each column adds to the score of a row, of linear and additive models and of boosted trees."""
+"""Contributions: what each column adds to the score of a row, of linear and additive models, trees and ensembles."""
 
 from __future__ import annotations
 
@@ -65,15 +65,16 @@ def contributions(model: Any, X: Any) -> Contributions:
     Parameters
     ----------
     model : estimator
-        A fitted linear classifier or :class:`rocmax.BoostedClassifier`; a pipeline that ends with one, and whose other
-        steps make each feature from one column; or a threshold classifier on one of them.
+        A fitted linear classifier, :class:`rocmax.BoostedClassifier` or :class:`rocmax.EnsembleClassifier`; a pipeline
+        that ends with one, and whose other steps make each feature from one column; or a threshold classifier on one of
+        them.
     X
 
     Returns
     -------
     Contributions
         For linear models, the weight of a feature times its difference to the mean of the training rows; for trees, the
-        SHAP values of the engine, averaged over the models.
+        SHAP values of the engine, averaged over the models; for ensembles, those of the members, scaled to their ranks.
 
     Examples
     --------
@@ -119,8 +120,8 @@ def check_explained(model: Any) -> None:
     of_sklearn = hasattr(final, "coef_") and not type(final).__module__.startswith("rocmax")
     if not of_sklearn and not hasattr(final, "contributions"):
         raise TypeError(
-            "contributions are those of linear and additive models and of BoostedClassifier, alone, in a pipeline or "
-            f"in a threshold classifier; got {type(final).__name__}"
+            "contributions are those of linear and additive models, BoostedClassifier and EnsembleClassifier, alone, "
+            f"in a pipeline or in a threshold classifier; got {type(final).__name__}"
         )
     if hasattr(final, "coef_") and not hasattr(final, "_feature_means_"):
         raise ValueError(
@@ -134,6 +135,15 @@ def column_names(model: Any, X: Any) -> list[str]:
     """Return the names of the columns that a fitted model takes; x0, x1 and so on if it does not know them."""
     known = getattr(model, "feature_names_in_", None)
     return [f"x{i}" for i in range(np.shape(X)[1])] if known is None else [str(name) for name in known]
+
+
+def fill(values: Array, total: Array) -> Array:
+    """Return contributions with the given sum in each row: what they lack is shared out in proportion to their size."""
+    size = np.abs(values)
+    whole = size.sum(axis=1, keepdims=True)
+    share = np.divide(size, whole, out=np.full_like(size, 1 / size.shape[1]), where=whole > 0)
+    result: Array = values + share * (total - values.sum(axis=1))[:, np.newaxis]
+    return result
 
 
 def linear_contributions(model: Any, rows: Any, X: Any) -> Contributions:
@@ -197,7 +207,9 @@ def _places(places: Any, named: dict[Any, int], every: Index) -> Index:
     if isinstance(places, slice):
         return every[places]
     listed = np.atleast_1d(places)
-    return np.array([named[name] for name in listed], dtype=np.intp) if listed.dtype.kind in "OU" else every[listed]
+    if listed.dtype.kind in "iub":
+        return np.asarray(every[listed])
+    return np.array([named[name] for name in listed], dtype=np.intp)
 
 
 def _of_several(step: Any) -> TypeError:

@@ -13,6 +13,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.tree._tree import NODE_DTYPE, TREE_LEAF, TREE_UNDEFINED, Tree
+from sklearn.utils import gen_batches
 
 from rocmax._support import Array, Bools
 from rocmax._validation import CHECKING
@@ -24,11 +25,14 @@ SINGLES = np.finfo(np.float32).min, np.finfo(np.float32).max
 # Of more rows, each tree gets a bootstrap sample of this size: it is grown until its leaves are pure, and the time and
 # the size of a model file must be bounded.
 MOST_ROWS = 10_000
+# Paths from leaves to roots that are in memory at a time.
+MOST_PATHS = 1_000_000
 _ARRAYS: dict[str, Any] = {
     "root": np.int32,
     "right": np.int32,
     "feature": np.int32,
     "value": np.float32,
+    "share": np.float32,
     "missing_left": np.bool_,
 }
 
@@ -52,6 +56,8 @@ class Forest:
         threshold.
     value : ndarray of shape (n_nodes,)
         Threshold of each split, and share of positives in each leaf.
+    share : ndarray of shape (n_nodes,)
+        Share of positives among the training rows of each node.
     missing_left : ndarray of shape (n_nodes,)
         Whether missing values go to the left.
     """
@@ -61,6 +67,7 @@ class Forest:
     right: NDArray[np.int32]
     feature: NDArray[np.int32]
     value: NDArray[np.float32]
+    share: NDArray[np.float32]
     missing_left: Bools
 
     def __init__(self, n_features: int, **arrays: Any) -> None:
@@ -76,22 +83,44 @@ class Forest:
 
     def predict(self, X: Any, n_jobs: int | None = None) -> Array:
         """Return the score of each row of a dense array, with NaN for missing values."""
+        scores = np.zeros(X.shape[0])
+        for values in self._each("predict", X, n_jobs):
+            scores += values[:, 0]
+        return scores / self.root.size
+
+    def contributions(self, X: Any, n_jobs: int | None = None) -> tuple[Array, Array]:
+        """Return what each feature adds to the score of each row, and for each row the score without it.
+
+        On the path of a row through a tree, the feature of each split gets the change of the share of positives from
+        the split to its child. What all features add is the share in the leaf minus the share in the root.
+        """
+        n_rows, n_features = X.shape
+        split = np.flatnonzero(self.right)
+        parent = np.full(self.right.size, -1)
+        parent[split + 1] = parent[self.right[split]] = split
+        share, found = self.share.astype(np.float64), np.zeros((n_rows, n_features))
+        for some in gen_batches(n_rows, max(1, MOST_PATHS // self.root.size)):
+            leaves = np.array(list(self._each("apply", X[some], n_jobs)))
+            node = np.ravel(leaves + self.root[:, np.newaxis])
+            place = np.tile(np.arange(leaves.shape[1]) * n_features, self.root.size)
+            while (inner := np.flatnonzero(parent[node] >= 0)).size:
+                node, place = node[inner], place[inner]
+                above = parent[node]
+                change = np.bincount(place + self.feature[above], share[node] - share[above], found[some].size)
+                found[some] += change.reshape(-1, n_features)
+                node = above
+        return found / self.root.size, np.full(n_rows, share[self.root].mean())
+
+    def _each(self, method: str, X: Any, n_jobs: int | None) -> Any:
+        """Yield what a method of each tree returns for rows."""
         if X.shape[1] != self.n_features:
             raise ValueError(f"X must have {self.n_features} features; got {X.shape[1]}")
         if "_built" not in self.__dict__:
             self._built = [_tree(self, *ends) for ends in zip(self.root, self.ends, strict=True)]
-        scores, rows = np.zeros(X.shape[0]), in_single_precision(X)
+        rows = in_single_precision(X)
         # The trees release the lock of the interpreter.
         run = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-        for values in run(delayed(tree.predict)(rows) for tree in self._built):
-            scores += values[:, 0]
-        return scores / self.root.size
-
-    def first(self, n_trees: int) -> Forest:
-        """Return the first trees."""
-        end = self.ends[n_trees - 1]
-        arrays = {name: getattr(self, name)[:end] for name in _ARRAYS} | {"root": self.root[:n_trees]}
-        return Forest(self.n_features, **arrays)
+        return run(delayed(getattr(tree, method))(rows) for tree in self._built)
 
     @property
     def ends(self) -> NDArray[np.int32]:
@@ -137,7 +166,7 @@ def check_forest(state: Any) -> None:
     n_features, root, right = state["n_features"], state["root"], state["right"]
     if type(n_features) is not int or n_features < 1:
         raise ValueError(f"n_features of a forest must be an integer of at least 1; got {n_features!r}")
-    if any(state[name].size != right.size for name in ("feature", "value", "missing_left")):
+    if any(state[name].size != right.size for name in ("feature", "value", "share", "missing_left")):
         raise ValueError("the arrays of a forest must have one value for each node")
     if not root.size or root[0] != 0 or np.any(np.diff(root) <= 0) or root[-1] >= right.size:
         raise ValueError("root of a forest must start at 0, increase, and be less than the number of nodes")
@@ -150,6 +179,8 @@ def check_forest(state: Any) -> None:
     # An infinite threshold separates missing values from all others.
     if np.any(np.isnan(state["value"])) or not np.all(np.isfinite(state["value"][right == 0])):
         raise ValueError("value of a forest must be numbers, and finite in leaves")
+    if not np.all(np.isfinite(state["share"])) or np.any((state["share"] != state["value"])[right == 0]):
+        raise ValueError("share of a forest must be finite, and equal to value in leaves")
 
 
 def _read(tree: Any) -> Forest:
@@ -164,6 +195,7 @@ def _read(tree: Any) -> Forest:
         right=np.where(leaf, 0, tree.children_right),
         feature=np.where(leaf, 0, tree.feature),
         value=np.where(leaf, tree.value[:, 0, 1], threshold),
+        share=tree.value[:, 0, 1],
         missing_left=tree.missing_go_to_left.astype(bool) & ~leaf,
     )
 

@@ -113,7 +113,7 @@ def test_bad_prediction_files(folder, fitted):
     done = run("predict", path, folder / "words.csv", "--out", out, code=1)
     assert "line 701: column 'amount' must be numeric" in done.stderr
     done = run("predict", path, folder / "test.csv", "--out", folder / "scores.txt", code=1)
-    assert "must end in .csv or .parquet" in done.stderr
+    assert "must end in .csv, .parquet or .jsonl" in done.stderr
     done = run("evaluate", path, folder / "test.csv", "--target", "country", code=1)
     assert "a label in each row" in done.stderr
     assert not out.exists()

@@ -43,7 +43,10 @@ def test_what_cannot_be_exported(folder, fitted):
     bayes.fit(frame[["amount", "age"]], frame["label"])
     rocmax.save(bayes, folder / "bayes.rocmax", about=model_io.load_with_facts(fitted[0])[1])
     done = run("export", folder / "bayes.rocmax", out, code=1)
-    assert "the model must be a linear, additive or boosted model of `rocmax fit`; got GaussianNB" in done.stderr
+    assert (
+        "the model must be a linear, additive or boosted model of `rocmax fit`, or an ensemble; got GaussianNB"
+        in done.stderr
+    )
     done = run("export", folder / "train.csv", out, code=1)
     assert "is not a model file of rocmax" in done.stderr
     done = run("export", fitted[0], folder / "none" / "m.onnx", code=1)

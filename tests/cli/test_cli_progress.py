@@ -30,10 +30,11 @@ def test_each_fold_and_family_is_reported():
     heard = []
     fit_table(table(), target="label", running=Running(progress=lambda *args: heard.append(args)))
     texts = [text for text, _, _ in heard]
-    assert heard[0] == ("family 1 of 3: preparing linear", 0, None)
-    assert ("family 1 of 3: tuning linear: fit 50 of 50", 50, 50) in heard
-    assert "family 3 of 3: tuning boosted in 5 folds" in texts
-    assert ("family 3 of 3: scoring boosted: fold 10 of 10", 10, 10) in heard
+    assert heard[0] == ("family 1 of 4: preparing linear", 0, None)
+    assert ("family 1 of 4: tuning linear: fit 50 of 50", 50, 50) in heard
+    assert "family 3 of 4: tuning boosted in 5 folds" in texts
+    assert "family 4 of 4: tuning ensemble in 10 folds" in texts
+    assert ("family 3 of 4: scoring boosted: fold 10 of 10", 10, 10) in heard
     assert texts[-1] == "evaluating on the held-out rows"
     # A listener hears of its own fit only.
     count = len(heard)

@@ -23,7 +23,7 @@ FIXED = {
     "MiniBatchClassifier": {
         "measure": "g_mean", "min_fpr": 0.05, "max_fpr": 0.5, "min_tpr": 0.1, "k": 0.3, "beta": 3.0, "batch_size": 7,
         "reservoir_size": 30, "learning_rate": 5.0, "radius": 0.1, "average": "uniform", "fit_intercept": False,
-        "positives": "fixed", "pos_label": "fraud",
+        "positives": "fixed", "as_published": True, "pos_label": "fraud",
     },
     "FollowTheLeaderClassifier": {
         "measure": "g_mean", "min_fpr": 0.05, "max_fpr": 0.5, "min_tpr": 0.1, "k": 0.3, "beta": 3.0,

@@ -39,7 +39,7 @@ USED = ["amount", "age", "country", "online", SCRIPT, "since"]
 
 
 def fitted(family, n_rows=500, **options):
-    if family in ("boosted", "lightgbm"):
+    if family in ("boosted", "ensemble", "lightgbm"):
         pytest.importorskip("lightgbm")
     return fit_table(payments(n_rows), columns=DATED, max_fpr=0.1, model=family, tune=False, **options)
 
@@ -50,7 +50,7 @@ def additive():
 
 
 def test_every_family_has_reasons():
-    assert set(EXPLAINED) == set(MODELS) - {"auto", "ensemble"}
+    assert set(EXPLAINED) == set(MODELS) - {"auto"}
 
 
 @pytest.mark.parametrize("family", EXPLAINED)
@@ -165,7 +165,9 @@ def test_a_family_without_reasons_names_those_that_have_them():
     labels = table["label"].to_numpy()
     kernel = Pipeline([*pipeline.steps[:-1], ("model", ROCSVC(pos_label="fraud").fit(rows[:200], labels[:200]))])
     other = replace(found, model=kernel, facts=replace(found.facts, family="kernel"))
-    families = "reasons are for models of the families linear, additive, boosted, auc, logistic, svm, lightgbm"
+    families = (
+        "reasons are for models of the families linear, additive, boosted, ensemble, auc, logistic, svm, lightgbm"
+    )
     for call in (lambda: other.reasons("nowhere.csv"), lambda: other.contributions("nowhere.csv")):
         with pytest.raises(ParameterError, match=f"{families}; got kernel"):
             call()
@@ -182,6 +184,18 @@ def test_a_model_of_an_earlier_version_says_to_fit_again(tmp_path):
     assert old.predict(new).size == 200
     write_report(old, new, tmp_path / "r.html")
     assert "Sample alerts" not in (tmp_path / "r.html").read_text()
+
+
+@pytest.mark.parametrize("family", ["linear", "ensemble"])
+def test_a_table_of_numbers_alone_has_reasons(family):
+    if family == "ensemble":
+        pytest.importorskip("lightgbm")
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(300, 2)), columns=["a", "b"])
+    table["label"] = (table["a"] + rng.normal(size=300) > 1).astype(int)
+    found = fit_table(table, target="label", max_fpr=0.1, model=family, tune=False)
+    np.testing.assert_allclose(found.contributions(table).scores, found.positive_scores(table), atol=1e-9)
+    assert found.reasons(table, 1)["reason_1"].isin(["a", "b"]).all()
 
 
 def test_thresholds_by_the_value_of_a_column_are_in_the_reference():
@@ -221,15 +235,18 @@ def test_features_of_a_file_without_names_have_numbers(tmp_path):
     assert own["reason_1_value"].astype(float).tolist() == parts.data.toarray()[own.index, 2].tolist()
 
 
-def test_the_command(additive, tmp_path):
-    additive.save(tmp_path / "m.rocmax")
+@pytest.mark.parametrize("family", ["additive", "ensemble"])
+def test_the_command(family, tmp_path):
+    trained = fitted(family)
+    trained.save(tmp_path / "m.rocmax")
     new = payments(200, 1).assign(reason_1="kept").rename(columns={"label": "reasons"})
     new.to_csv(tmp_path / "new.csv", index=False)
     command = ["predict", tmp_path / "m.rocmax", tmp_path / "new.csv"]
     run(*command, "--reasons", 2, "--reasons-for", "all", "--keep", "reason_1", "--out", tmp_path / "p.csv")
     found = pd.read_csv(tmp_path / "p.csv")
     assert found.columns[:5].tolist() == ["customer", "reason_1_table", "score", "label", "reason_1"]
-    expected = additive.reasons(new, 2, rows="all")
+    expected = trained.reasons(new, 2, rows="all")
+    assert (found["reason_1"] == expected["reason_1"]).all()
     np.testing.assert_allclose(found["reason_2_effect"], expected["reason_2_effect"], atol=1e-12)
     for options, text in (
         (["--reasons", 9], "--reasons must be an integer from 1 to 6"),
@@ -247,7 +264,7 @@ def test_values_that_a_spreadsheet_would_compute_are_escaped(additive, tmp_path)
     assert values == {"'=1+1"}
 
 
-@pytest.mark.parametrize("family", ["additive", "lightgbm"])
+@pytest.mark.parametrize("family", ["additive", "lightgbm", "ensemble"])
 def test_the_report_shows_sample_alerts_with_reasons(family, tmp_path):
     found, new = fitted(family, 600), payments(400, 1)
     new.loc[new.index % 3 == 0, "country"] = "Monaco"  # no training row has it

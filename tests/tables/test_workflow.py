@@ -564,7 +564,7 @@ def test_outputs_are_checked_before_the_work(made, tmp_path):
     for call in (write_predictions, write_report):
         with pytest.raises(FileNotFoundError, match="is not a directory"):
             call(model, "none.csv", tmp_path / "no" / "such.csv")
-    with pytest.raises(DataError, match=r"must end in \.csv or \.parquet"):
+    with pytest.raises(DataError, match=r"must end in \.csv, \.parquet or \.jsonl"):
         write_predictions(model, "none.csv", tmp_path / "a.txt")
     with pytest.raises(ParameterError, match="escape_formulas applies to csv files only"):
         write_predictions(model, "none.csv", tmp_path / "a.parquet", escape_formulas=True)

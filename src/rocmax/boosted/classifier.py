@@ -503,7 +503,9 @@ class BoostedClassifier(MeasureParameterMixin, HeldOutScores, ClassifierMixin, B
     def _refit(self, data: TrainingSet, plan: Plan, chosen: Candidate) -> None:
         """Fit the models to all rows."""
         fine = self.learning_rate == self.n_estimators == AUTO and data.positive.size <= FOLD_RULES.all_folds
-        finer, more = (RULES.finer, RULES.finer_rounds) if fine else (1, 1.0)
+        usual, many = RULES.finer_rounds
+        rounds = many if self._make_measure().name == "average_precision" else usual
+        finer, more = (RULES.finer, rounds) if fine else (1, 1.0)
         rate = plan.settings.learning_rate / finer
         plan = plan._replace(settings=plan.settings._replace(learning_rate=rate))
         warm_up = None if chosen.warm_up is None else finer * chosen.warm_up

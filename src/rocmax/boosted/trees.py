@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rocmax._support import Array, Bools, need
+from rocmax.explain import fill
 
 Ints = NDArray[np.int32]
 
@@ -183,10 +184,7 @@ class TreeModel:
         """
         found = self._of_engine(X, n_jobs, {"pred_contrib": True}, {"pred_contribs": True})
         if self.single:
-            size = np.abs(found[:, :-1])
-            total = size.sum(axis=1, keepdims=True)
-            share = np.divide(size, total, out=np.full_like(size, 1 / self.n_features), where=total > 0)
-            found[:, :-1] += share * (self.predict(X, n_jobs) - found.sum(axis=1))[:, np.newaxis]
+            found[:, :-1] = fill(found[:, :-1], self.predict(X, n_jobs) - found[:, -1])
         return found
 
     def _of_engine(self, X: Any, n_jobs: int | None, of_lightgbm: Any, of_xgboost: Any) -> Array:

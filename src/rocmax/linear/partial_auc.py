@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from rocmax._folds import Split, check_splits, folds, given_splits, go_forward, with_groups
+from rocmax._folds import Split, check_splits, folds, given_splits, with_groups
 from rocmax._support import Array, Index, check_corner, counted
 from rocmax._validation import TrainingSet, check_choice, check_number, check_training_set, random_source
 from rocmax.base import MeasureMixin
@@ -359,6 +359,12 @@ class Fold:
         ]
 
 
+def _go_forward(folds: list[Fold]) -> bool:
+    """Return whether all held-out rows of a split, as the latest ones of splits forward in time, train no model."""
+    trained = np.unique(np.concatenate([fold.train for fold in folds]))
+    return len(folds) > 1 and any(not np.isin(fold.test, trained).any() for fold in folds)
+
+
 class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
     r"""Partial-AUC classifier that selects the starting point and ``C`` by cross-validation.
 
@@ -553,7 +559,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         self.Cs_, best = np.concatenate([[0.0], Cs]), self._choose([scores for scores, _, _ in paths])
         self.C_, self.n_iter_ = float(self.Cs_[best]), max(n_iter for _, _, n_iter in paths)
         w: Array = np.mean([models[best] for _, models, _ in paths], axis=0)
-        if go_forward([(fold.train, fold.test) for fold in folds]):
+        if _go_forward(folds):
             everything = folds[0].with_all_rows()
             kind, _, C = self.start_.partition(", C=")
             start = everything.starts([(kind, float(C))])[1][0]
@@ -604,7 +610,7 @@ class PartialAUCClassifierCV(MeasureMixin, LinearScoreClassifier):
         chosen = [results[best] for _, results, _ in fitted]
         self.objective_ = float(np.mean([result.objective for result in chosen]))
         self.dual_gap_ = float(np.mean([result.gap for result in chosen]))
-        if go_forward([(fold.train, fold.test) for fold in folds]):
+        if _go_forward(folds):
             _, chosen, units = folds[0].with_all_rows().fits(Cs[[best]])
             self._warn(replace(chosen[0], w=units[0], message=f"C={self.C_:g}: {chosen[0].message}"))
             return units[0]

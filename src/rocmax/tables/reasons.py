@@ -17,7 +17,7 @@ from rocmax.tables.preprocess import MISSING
 from rocmax.tables.read import Schema
 
 # Families of `rocmax fit` whose scores are sums of contributions.
-EXPLAINED = ("linear", "additive", "boosted", "auc", "logistic", "svm", "lightgbm")
+EXPLAINED = ("linear", "additive", "boosted", "ensemble", "auc", "logistic", "svm", "lightgbm")
 FLAGGED = "flagged"
 ENDINGS = ("", "_value", "_effect")
 # Contributions that are in memory at a time.
@@ -104,13 +104,14 @@ class Reasons:
         size = max(1, MOST_VALUES // len(self.owners))
         parts = []
         for some in gen_batches(rows.size, size):
-            found = self.contributions(*(_safe_indexing(part, rows[some]) for part in (X, table)))
+            own = _safe_indexing(X, rows[some])
+            found = self.contributions(own, _safe_indexing(table, rows[some]) if self.schema.dates else own)
             order = np.argsort(-np.abs(found.values), axis=1, kind="stable")[:, : self.n]
             effects = np.take_along_axis(found.values, order, axis=1)
             columns, values = np.array(found.columns, dtype=object)[order], np.empty(order.shape, dtype=object)
             for place in np.unique(order):
-                own, rank = np.nonzero(order == place)
-                values[own, rank] = _texts(found.data, found.columns[place], place, own)
+                row, rank = np.nonzero(order == place)
+                values[row, rank] = _texts(found.data, found.columns[place], place, row)
             top = [part.astype(object) for part in (columns, values, effects)]
             for part in top:
                 part[effects == 0] = None
