@@ -183,8 +183,7 @@ class PageLayout:
     digits: int = 5
     # Features, and segments by the values of a column. Rows whose contributions give the spread.
     n_features: int = 15
-    # Of these, columns whose effects are shown, each with so many ranges of numbers or categories.
-    n_effects_of: int = 6
+    # Of these, how many have their effects shown, and for how many ranges of numbers or categories.
     n_effects: int = 5
     n_segments: int = 12
     contribution_rows: int = 1_000

@@ -359,7 +359,7 @@ def view(models: list[ReportModel], data: TestData) -> dict[str, Any]:
         "saved_thresholds": (limits := [entry for model in models for entry in saved_threshold(model, data)]),
         "rates_shown": any(not entry["limit"].startswith(("FPR", "TPR")) for entry in limits),
         "reconciled": any(model.facts for model in models),
-        "n_effects_of": LAYOUT.n_effects_of,
+        "n_effects": LAYOUT.n_effects,
         "segments": (segments := by_segment(models, data)),
         "largest_gaps": largest_gaps(segments),
         "over_time": over_time(models, data),
