@@ -156,7 +156,7 @@ def test_a_model_of_an_earlier_version_has_a_report(models, folder):
 # Direction of effects.
 
 
-@pytest.mark.parametrize("name", ["linear", "boosted"])
+@pytest.mark.parametrize("name", ["linear", "boosted", "ensemble"])
 def test_effects_are_mean_contributions(models, folder, name):
     frame = pd.read_csv(folder / "test.csv")
     page, _ = written(models, name, frame)
@@ -171,10 +171,13 @@ def test_effects_are_mean_contributions(models, folder, name):
     assert f"<td>{number[lowest].mean():+.3g}</td>" in page
 
 
-def test_a_model_without_contributions_says_so(models, folder):
-    page, _ = written(models, "ensemble", folder / "test.csv")
-    assert "The model has no feature weights or contributions." in page
+def test_a_model_without_contributions_says_so():
+    models, data = entries(n_models=1)
+    page, _ = page_and_card(models, data)
+    assert "The model has no contributions of columns" in page
     assert "Direction of the effects" not in page
+    page, _ = page_and_card([replace(models[0], features=[])], data)
+    assert "The model has no feature weights or contributions." in page
 
 
 # The card.

@@ -391,7 +391,7 @@ def _contributions(asked: Reasons, entry: ScoredTable) -> list[Feature]:
     rows = np.linspace(0, n_rows - 1, min(n_rows, LAYOUT.contribution_rows)).round().astype(np.intp)
     made = asked.contributions(entry.X.iloc[rows], entry.columns.iloc[rows])
     levels = known_levels(asked.model, entry.fitted.facts.features)
-    directed = entry.fitted.family not in ("additive", "boosted", "lightgbm")
+    directed = hasattr(asked.model.named_steps["model"], "coef_") and entry.fitted.family != "additive"
     found = []
     for name, part in zip(made.columns, made.values.T, strict=True):
         number = name in asked.numbers
