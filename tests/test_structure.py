@@ -124,7 +124,7 @@ MOST_NUMBERS = 290
 MOST_METHODS_OF_A_BOUND_LOSS = 8
 MOST_PARAMETERS_OF_FIT_TABLE = 14
 MOST_NAMES_AT_THE_TOP_LEVEL = 31
-MOST_FILES_OF_A_FIT = {"AUCClassifier": 16, "PartialAUCClassifierCV": 25, "rocmax fit": 52}
+MOST_FILES_OF_A_FIT = {"AUCClassifier": 16, "PartialAUCClassifierCV": 25, "rocmax fit": 53}
 
 
 def test_number_of_modules():

@@ -113,6 +113,11 @@ def judged(n_alarms, n_negative, n_found, n_positive, **limits):
 @pytest.mark.parametrize(
     ("counts", "limits", "verdict"),
     [
+        ((10, 1000, 90, 100), {"min_precision": 0.8}, "within the limit"),
+        ((60, 1000, 40, 100), {"min_precision": 0.8}, "below the limit"),
+        ((0, 1000, 0, 100), {"min_precision": 0.8}, "too few rows: 0 flagged, at least 17 are needed"),
+        ((10, 1000, 40, 100), {"capacity": 0.1}, "within the limit"),
+        ((100, 1000, 90, 100), {"capacity": 0.1}, "above the limit"),
         ((30, 1000, 5, 10), {"max_fpr": 0.05}, "within the limit"),
         ((48, 1000, 5, 10), {"max_fpr": 0.05}, "not decided: the interval includes the limit"),
         ((52, 1000, 5, 10), {"max_fpr": 0.05}, "not decided: the interval includes the limit"),
@@ -203,19 +208,35 @@ def test_curves_outside_the_corner_have_no_delong_test():
     assert "partial AUC, TPR >= 0.95, FPR 0 to 0.01, DeLong" not in page
 
 
+def share_text(count, total):
+    """A share in percent, and its exact interval, rounded outward."""
+    interval = binomtest(count, total).proportion_ci(method="exact")
+    return (
+        f"{100 * count / total:.0f} of 100",
+        f"({math.floor(100 * interval.low)} to {math.ceil(100 * interval.high)})",
+    )
+
+
+def test_the_headline_counts_alerts_per_day():
+    models, data = entries(n_models=1)
+    times = np.datetime64("2026-03-01") + np.arange(data.positive.size) % 30 * np.timedelta64(1, "D")
+    page = html.unescape(render(models, replace(data, times=times)))
+    assert f"raises <strong>{np.count_nonzero(models[0].predicted) / 30:.3g} alerts per day</strong>" in page
+    silent = replace(models[0], predicted=np.zeros(data.positive.size, dtype=bool))
+    assert "raises <strong>no alerts</strong>." in render([silent], data)
+
+
 def test_the_headline_has_the_rates_at_the_saved_threshold():
     """Not those of a threshold that is chosen on the test rows."""
     models, data = entries(n_models=1)
-    expected = "At its saved threshold, the model finds "
-    for rows, total, unit in ((data.positive, data.n_positive, 1), (~data.positive, data.n_negative, 100)):
-        count = int(np.count_nonzero(models[0].predicted & rows))
-        interval = binomtest(count, total).proportion_ci(method="exact")
-        low, high = math.floor(100 * unit * interval.low) / unit, math.ceil(100 * unit * interval.high) / unit
-        if unit == 1:
-            expected += f"<strong>{100 * count / total:.0f} of 100</strong> rows of class {SCRIPT} "
-            expected += f"({low:g} to {high:g}) and flags "
-        else:
-            expected += f"<strong>{100 * count / total:.3g} %</strong> of class {SCRIPT} ({low:g} to {high:g} %)."
+    flagged = models[0].predicted
+    count, alerts = int(np.count_nonzero(flagged & data.positive)), int(np.count_nonzero(flagged))
+    found, right = (share_text(count, total) for total in (data.n_positive, alerts))
+    expected = (
+        f"At its saved threshold, the model finds <strong>{found[0]}</strong> rows of class {SCRIPT} {found[1]} and "
+        f"raises <strong>{10_000 * alerts / data.positive.size:.3g} alerts per 10,000 rows</strong>, of which "
+        f"<strong>{right[0]}</strong> are right {right[1]}."
+    )
     page = html.unescape(render(models, data))
     assert expected in page
     chosen = metrics.tpr_at_fpr(data.positive, models[0].scores, max_fpr=0.05)
@@ -422,7 +443,7 @@ def test_the_page_on_paper(page, chromium, tmp_path):
     assert tab.locator("#operating").is_visible()
     content = tab.pdf(format="A4")
     pages = len(re.findall(rb"/Type\s*/Page\b", content))
-    assert 2 <= pages <= 6
+    assert 2 <= pages <= 8
     tab.close()
 
 

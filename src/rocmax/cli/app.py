@@ -600,6 +600,10 @@ def report(
     alerts: Annotated[
         int, typer.Option(help="Number of flagged rows to show, with what moved their scores most; 0 for none.")
     ] = 5,
+    card: Annotated[
+        Path | None, typer.Option(help="Model card to fill in, .toml or .json: purpose, owner, not_for and so on.")
+    ] = None,
+    card_out: Annotated[Path | None, typer.Option(help="Model card to write, with the results, as Markdown.")] = None,
     reading: Any = None,
     verbose: Verbose = False,
 ) -> None:
@@ -611,9 +615,20 @@ def report(
     with working("scoring"):
         models = [load_model(path, max_bytes=reading.max_bytes) for path in files[:-1]]
         write_report(
-            models, files[-1], out, target=target, segment=segment, alerts=alerts, reading=reading, notify=note
+            models,
+            files[-1],
+            out,
+            target=target,
+            segment=segment,
+            alerts=alerts,
+            card=card,
+            card_out=card_out,
+            reading=reading,
+            notify=note,
         )
     screen.print(f"report: {out}")
+    if card_out is not None:
+        screen.print(f"model card: {card_out}")
 
 
 @app.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,11 +17,22 @@ from rocmax._support import Array, check_floor, check_window, need
 from rocmax._validation import class_scores, direction, named_pos_label, positive_index
 from rocmax.base import MeasureMixin
 from rocmax.metrics.curve import group_numbers
-from rocmax.report.page import LAYOUT, Alert, Change, Feature, ReportModel, Segment, TestData
+from rocmax.report.page import LAYOUT, Alert, Change, Feature, Reconciled, ReportModel, Segment, TestData
 from rocmax.report.sections import view
 from rocmax.thresholds import FPRThresholdClassifier, TPRThresholdClassifier
 
-__all__ = ["Alert", "Change", "Feature", "ReportModel", "Segment", "TestData", "features_of", "render"]
+__all__ = [
+    "Alert",
+    "Change",
+    "Feature",
+    "Reconciled",
+    "ReportModel",
+    "Segment",
+    "TestData",
+    "features_of",
+    "page_and_card",
+    "render",
+]
 
 
 def render(models: list[ReportModel], data: TestData) -> str:
@@ -29,8 +41,14 @@ def render(models: list[ReportModel], data: TestData) -> str:
     The page has no links to other files and loads nothing. Text from the user (names of files and columns, labels) is
     escaped.
     """
-    result: str = environment().get_template("report.html.j2").render(**view(models, data))
-    return result
+    return page_and_card(models, data)[0]
+
+
+def page_and_card(models: list[ReportModel], data: TestData) -> tuple[str, str]:
+    """Return the HTML page, and the model card as Markdown; both escape text from the user."""
+    found, templates = view(models, data), environment()
+    page, card = (templates.get_template(name).render(**found) for name in ("report.html.j2", "card.md.j2"))
+    return page, card
 
 
 def environment() -> Any:
@@ -43,7 +61,7 @@ def environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters["data"] = _as_data
+    found.filters.update(data=_as_data, md=_as_markdown)
     return found
 
 
@@ -55,6 +73,14 @@ def _as_data(value: Any) -> Any:
     for mark in "<>&\u2028\u2029":
         text = text.replace(mark, f"\\u{ord(mark):04x}")
     return markupsafe.Markup(text)
+
+
+def _as_markdown(value: Any) -> Any:
+    """Return one line of text in which neither HTML nor Markdown has a meaning."""
+    import markupsafe
+
+    escaped = str(markupsafe.escape(" ".join(str(value).split())))
+    return markupsafe.Markup(re.sub(r"([\\`*_\[\]|~])|#(?!\d+;)", r"\\\g<0>", escaped))
 
 
 class CallableReport(ModuleType):

@@ -21,11 +21,15 @@ from rocmax.metrics.uncertainty import n_independent, tail_share
 
 @dataclass(frozen=True)
 class Feature:
-    """Importance of a feature; ``direction`` is 1 or -1 if larger values raise or lower the score, otherwise 0."""
+    """Importance of a feature; ``direction`` is 1 or -1 if larger values raise or lower the score, otherwise 0.
+
+    ``effects`` are values, or ranges of them, each with its number of rows and its mean contribution to the score.
+    """
 
     name: str
     value: float
     direction: int = 0
+    effects: list[tuple[str, int, float]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -42,8 +46,27 @@ class Alert:
 
 
 @dataclass(frozen=True)
+class Reconciled:
+    """Number that was printed by the fit, and the same number here, each with the ends of its 95 % interval."""
+
+    what: str
+    then: tuple[float, float, float]
+    now: tuple[float, float, float]
+
+    @property
+    def differs(self) -> bool:
+        """Whether the 95 % interval of the difference, made from both intervals, leaves out zero.
+
+        R. G. Newcombe (1998). Interval estimation for the difference between independent proportions. Statistics in
+        Medicine 17, 873-890, method 10; any two intervals can be put together in this way.
+        """
+        below, above = sorted((self.then, self.now))
+        return above[0] - below[0] > math.hypot(below[2] - below[0], above[0] - above[1])
+
+
+@dataclass(frozen=True)
 class ReportModel:
-    """Model with its scores on the test rows."""
+    """Model with its scores on the test rows; ``reconciled`` is None if the fit has stored no intervals."""
 
     name: str
     kind: str
@@ -56,6 +79,10 @@ class ReportModel:
     probabilities: Array | None = None
     min_tpr: float | None = None
     alerts: list[Alert] = field(default_factory=list)
+    min_precision: float | None = None
+    # Largest share of flagged rows.
+    capacity: float | None = None
+    reconciled: list[Reconciled] | None = None
 
 
 @dataclass(frozen=True)
@@ -108,6 +135,9 @@ class TestData:
     times: NDArray[Any] | None = None
     # What a false alarm and a miss cost more than the right decision, for the start of the sliders.
     costs: tuple[float, float] = (1.0, 10.0)
+    # Of the model card: what a person has written, and where the test rows come from.
+    card: list[tuple[str, str]] = field(default_factory=list)
+    facts: list[tuple[str, str]] = field(default_factory=list)
 
     __test__ = False  # not a test class of pytest
 
@@ -153,6 +183,8 @@ class PageLayout:
     digits: int = 5
     # Features, and segments by the values of a column. Rows whose contributions give the spread.
     n_features: int = 15
+    # Of these, how many have their effects shown, and for how many ranges of numbers or categories.
+    n_effects: int = 5
     n_segments: int = 12
     contribution_rows: int = 1_000
     # Where the sliders start for models without limits.
@@ -459,7 +491,7 @@ def sliders(models: list[RankedModel], data: TestData) -> dict[str, Any]:
 
 
 def headline(models: list[ReportModel], data: TestData) -> list[tuple[str, bool]]:
-    """Return the sentence at the top of the page, the rates at the saved thresholds, as parts: text, whether bold.
+    """Return the sentence at the top of the page, on the saved thresholds, as parts: text, whether bold.
 
     Thresholds that are chosen on the test rows, as those of the sliders, would give better rates than new rows have.
     """
@@ -467,18 +499,31 @@ def headline(models: list[ReportModel], data: TestData) -> list[tuple[str, bool]
     parts = [("At their saved thresholds, " if several else "At its saved threshold, the model ", False)]
     for number, model in enumerate(models):
         point = saved_point(model, data)
-        of_positive, of_negative = ("", "") if number else (f" rows of class {data.positive_label}", " of class ")
-        start = (" and " if number == len(models) - 1 else ", ") if number else ""
+        of_positive = "" if number else f" rows of class {data.positive_label}"
+        start = "; " if number else ""
         low, high, _ = interval_of(model, data.positive, data)
         parts.append((f"{start}{model.name} finds " if several else "finds ", False))
         parts.append((f"{_round(100 * point['tp'] / data.n_positive)} of 100", True))
         found = f"{math.floor(100 * low)} to {math.ceil(100 * high)}"
-        parts.append((f"{of_positive} ({found}) and flags ", False))
-        low, high, _ = interval_of(model, ~data.positive, data)
-        parts.append((f"{_short_percent(point['fp'] / data.n_negative, 3)} %", True))
-        flagged = f"{_outward(low, -1)} to {_outward(high, 1)} %"
-        parts.append((f"{of_negative}{'' if number else negative_name(data)} ({flagged})", False))
+        n_alerts = point["tp"] + point["fp"]
+        parts.append((f"{of_positive} ({found}) and raises ", False))
+        parts.append((alert_text(n_alerts, data), True))
+        if n_alerts:
+            right = data.positive[model.predicted]
+            low, high, _ = rate_interval(right, None if data.groups is None else data.groups[model.predicted])
+            parts += [(", of which ", False), (f"{_round(100 * point['tp'] / n_alerts)} of 100", True)]
+            parts.append((f" are right ({math.floor(100 * low)} to {math.ceil(100 * high)})", False))
     return [*parts, (".", False)]
+
+
+def alert_text(n_alerts: int, data: TestData) -> str:
+    """Return the number of alerts per day, with the days from the first to the last row, or per 10,000 rows."""
+    unit, size = "10,000 rows", data.positive.size / 10_000
+    if data.times is not None and data.times.dtype.kind == "M":
+        ends = np.array([data.times.min(), data.times.max()]).astype("datetime64[D]")
+        unit, size = "day", int(np.diff(ends)[0].astype(int)) + 1
+    count = float(f"{n_alerts / size:.3g}")
+    return f"{count:,.12g} alert{'' if count == 1 else 's'} per {unit}" if n_alerts else "no alerts"
 
 
 def saved_point(model: ReportModel, data: TestData) -> dict[str, Any]:
@@ -500,17 +545,6 @@ def negative_name(data: TestData) -> str:
 def interval_of(model: ReportModel, rows: NDArray[np.bool_], data: TestData) -> tuple[float, float, float]:
     """Return the 95 % confidence interval of the share of flagged rows, and the number of independent rows of it."""
     return rate_interval(model.predicted[rows], None if data.groups is None else data.groups[rows])
-
-
-def _short_percent(rate: float, digits: int) -> str:
-    """Return a rate in percent with few digits."""
-    return f"{float(f'{100 * rate:.{digits}g}'):.12g}"
-
-
-def _outward(rate: float, side: int) -> str:
-    """Return an end of an interval in percent with two digits after the point, rounded down or up."""
-    rounded = math.floor(1e4 * rate) if side < 0 else math.ceil(1e4 * rate)
-    return f"{rounded / 100:g}"
 
 
 def _round(value: float) -> int:

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import fisher_exact, norm
 
 from rocmax import metrics
-from rocmax._support import Array
+from rocmax._support import Array, Bools
 from rocmax.measures import Measure, find_measure
 from rocmax.metrics.curve import Curve, score_blocks
-from rocmax.metrics.rates import PeriodRates, rates_by_period, wilson, worth_rows
+from rocmax.metrics.rates import PeriodRates, rate_interval, rates_by_period, wilson, worth_rows
 from rocmax.metrics.uncertainty import compare_measures, estimate_with_delong, holds_enough, interval_notes
 from rocmax.report.page import (
     DASHES,
@@ -25,7 +26,6 @@ from rocmax.report.page import (
     ReportModel,
     TestData,
     headline,
-    interval_of,
     lift_plot,
     negative_name,
     precision_recall_plot,
@@ -70,18 +70,28 @@ def tests(models: list[ReportModel], data: TestData) -> list[dict[str, Any]]:
 def saved_threshold(model: ReportModel, data: TestData) -> list[dict[str, Any]]:
     """Compare the rates at the threshold of the model with its limits, on the test rows; one entry for each limit."""
     point, found = saved_point(model, data), []
-    for limit, required in ((model.min_tpr, True), (model.max_fpr, False)):
+    every = np.ones_like(data.positive)
+    for name, limit, hits, rows, of in (
+        ("TPR >=", model.min_tpr, model.predicted, data.positive, "of the class"),
+        ("FPR <=", model.max_fpr, model.predicted, ~data.positive, "of the class"),
+        ("precision >=", model.min_precision, data.positive, model.predicted, "flagged"),
+        ("alerts <=", model.capacity, model.predicted, every, "in all"),
+    ):
         if limit is None:
             continue
-        low, high, size = interval_of(model, data.positive if required else ~data.positive, data)
-        size_text = f"{int(size)} of the class" if data.groups is None else f"groups worth {int(size)} independent rows"
+        required = name.endswith(">=")
+        low, high, size = (0.0, 1.0, 0.0)
+        if rows.any():
+            low, high, size = rate_interval(hits[rows], None if data.groups is None else data.groups[rows])
+        size_text = f"{int(size)} {of}" if data.groups is None else f"groups worth {int(size)} independent rows"
         verdict = _against_limit((low, high), size, size_text, limit, required)
         found.append(
             {
                 "name": model.name,
-                "limit": f"{'TPR >=' if required else 'FPR <='} {100 * limit:.4g} %",
+                "limit": f"{name} {100 * limit:.4g} %",
                 "fpr": point["fp"] / data.n_negative,
                 "tpr": point["tp"] / data.n_positive,
+                "rate": float(hits[rows].mean()) if rows.any() else None,
                 "low": low,
                 "high": high,
                 "verdict": verdict,
@@ -130,8 +140,8 @@ def score_groups(model: ReportModel, data: TestData) -> dict[str, Any]:
 
 
 def by_segment(models: list[ReportModel], data: TestData) -> list[dict[str, Any]]:
-    """Return the rates at the saved threshold in each segment, with confidence intervals."""
-    found = []
+    """Return the rates at the saved threshold in each segment, with intervals, and tests against the other rows."""
+    found: list[dict[str, Any]] = []
     for segment in data.segments:
         positives, negatives = segment.rows & data.positive, segment.rows & ~data.positive
         rates = [
@@ -139,12 +149,72 @@ def by_segment(models: list[ReportModel], data: TestData) -> list[dict[str, Any]
                 "name": model.name,
                 "tpr": _rate(model.predicted, positives, data),
                 "fpr": _rate(model.predicted, negatives, data),
+                "gaps": {
+                    "tpr": _gap(model.predicted, positives, data.positive & ~segment.rows, data),
+                    "fpr": _gap(model.predicted, negatives, ~data.positive & ~segment.rows, data),
+                },
             }
             for model in models
         ]
         sizes = {"rows": int(segment.rows.sum()), "positives": int(positives.sum())}
         found.append({"segment": segment.name, **sizes, "models": rates})
+    # Of two segments, each is the rest of the other: their tests are the same.
+    mirrored = len(found) == 2 and np.array_equal(data.segments[0].rows, ~data.segments[1].rows)
+    tested = [entry["gaps"] for segment in found[: 1 if mirrored else None] for entry in segment["models"]]
+    gaps = [gap for each in tested for gap in each.values() if gap is not None]
+    for gap, p in zip(gaps, holm([gap["p"] for gap in gaps]), strict=True):
+        gap["adjusted"] = p
+    if mirrored:
+        for first, second in zip(found[0]["models"], found[1]["models"], strict=True):
+            for name, gap in first["gaps"].items():
+                second["gaps"][name] = gap and gap | {"difference": -gap["difference"]}
     return found
+
+
+def holm(p_values: list[float]) -> list[float]:
+    """Return p-values adjusted by Holm's method, which bounds the probability of any false finding.
+
+    S. Holm (1979). A simple sequentially rejective multiple test procedure. Scandinavian Journal of Statistics 6.
+    """
+    order = np.argsort(p_values, kind="stable")
+    factors = np.arange(order.size, 0, -1)
+    adjusted = np.empty(order.size)
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(factors * np.asarray(p_values)[order]))
+    found: list[float] = adjusted.tolist()
+    return found
+
+
+def largest_gaps(segments: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the largest gap of each rate of each model, with its segment; significant ones come first."""
+    gaps = [
+        {"segment": segment["segment"], "name": entry["name"], "rate": rate.upper(), **gap}
+        for segment in segments
+        for entry in segment["models"]
+        for rate, gap in entry["gaps"].items()
+        if gap is not None
+    ]
+    gaps.sort(key=lambda gap: (gap["adjusted"] >= 0.05, -abs(gap["difference"])))
+    # The first of each kind.
+    return list({(gap["name"], gap["rate"]): gap for gap in reversed(gaps)}.values())[::-1]
+
+
+def _gap(predicted: Bools, rows: Bools, rest: Bools, data: TestData) -> dict[str, Any] | None:
+    """Return the difference between the rates of some rows and the others, with the p-value; None without rows.
+
+    Fisher's exact test or, with groups, the test of two proportions for the numbers of rows that the groups are worth.
+    """
+    sides = [predicted[side] for side in (rows, rest)]
+    if not all(side.size for side in sides):
+        return None
+    shares = [float(side.mean()) for side in sides]
+    if data.groups is None:
+        p = fisher_exact([[side.sum(), (~side).sum()] for side in sides]).pvalue
+    else:
+        sizes = [worth_rows(predicted[side], data.groups[side]) for side in (rows, rest)]
+        pooled = float(np.average(shares, weights=sizes))
+        error = math.sqrt(pooled * (1 - pooled) * sum(1 / size for size in sizes))
+        p = 1.0 if error == 0 else 2 * norm.sf(abs(shares[0] - shares[1]) / error)
+    return {"difference": shares[0] - shares[1], "p": float(p)}
 
 
 def feature_bars(features: list[Feature]) -> list[dict[str, Any]]:
@@ -286,8 +356,12 @@ def view(models: list[ReportModel], data: TestData) -> dict[str, Any]:
             for number, (model, found) in enumerate(zip(models, estimates, strict=True))
         ],
         "tests": tests(models, data),
-        "saved_thresholds": [entry for model in models for entry in saved_threshold(model, data)],
-        "segments": by_segment(models, data),
+        "saved_thresholds": (limits := [entry for model in models for entry in saved_threshold(model, data)]),
+        "rates_shown": any(not entry["limit"].startswith(("FPR", "TPR")) for entry in limits),
+        "reconciled": any(model.facts for model in models),
+        "n_effects": LAYOUT.n_effects,
+        "segments": (segments := by_segment(models, data)),
+        "largest_gaps": largest_gaps(segments),
         "over_time": over_time(models, data),
         "numbers": numbers,
     }

@@ -18,7 +18,7 @@ from rocmax.data import DataError, Reading
 from rocmax.data.read import check_columns
 from rocmax.metrics import exchangeability_test, partial_auc_score, positive_scores
 from rocmax.metrics.rates import RULES as PERIODS
-from rocmax.metrics.rates import prediction_interval, rates_by_period
+from rocmax.metrics.rates import prediction_interval, rate_interval, rates_by_period
 from rocmax.metrics.scores import METRICS
 from rocmax.metrics.uncertainty import estimate_with_delong, interval_notes
 from rocmax.tables.columns import read_times
@@ -551,6 +551,17 @@ def rates_of(positive: Bools, above: Bools) -> dict[str, Any]:
     """Return the rates of the rows above a threshold; the precision is None if there are none."""
     rates: dict[str, Any] = {"tpr": float(above[positive].mean()), "fpr": float(above[~positive].mean())}
     return {**rates, "precision": float(positive[above].mean()) if above.any() else None, "alerts": float(above.mean())}
+
+
+def rate_intervals(positive: Bools, above: Bools, groups: Any) -> dict[str, list[float]]:
+    """Return the ends of the 95 % confidence intervals of the rates of :func:`rates_of` that have rows."""
+    sides = {"tpr": (above, positive), "fpr": (above, ~positive), "precision": (positive, above)}
+    parts = {**sides, "alerts": (above, np.ones_like(above))}
+    return {
+        name: list(rate_interval(hits[rows], None if groups is None else groups[rows])[:2])
+        for name, (hits, rows) in parts.items()
+        if rows.any()
+    }
 
 
 def over_time(times: NDArray[Any], predicted: Bools, positive: Bools, groups: Any) -> list[dict[str, Any]]:

@@ -37,13 +37,14 @@ from rocmax.tables.evaluate import (
     measured,
     over_time,
     perfect_notes,
+    rate_intervals,
     rates_of,
     resemblance,
     resemblance_notes,
     row_notes,
     usable_groups,
 )
-from rocmax.tables.model import Facts, TableModel, ValueShares, batch_scores, known_levels, risk_scores
+from rocmax.tables.model import Facts, TableModel, ValueShares, batch_scores, file_hashes, known_levels, risk_scores
 from rocmax.tables.options import (
     HOLDERS,
     Columns,
@@ -417,7 +418,9 @@ def fit_table(
         if running.on_plan is not None:
             running.on_plan(training.schema.columns)
         found = fit_training(training, settings, running.tell)
-        return refitted(training, settings, found) if settings.refit else found
+        found = refitted(training, settings, found) if settings.refit else found
+        found.facts = replace(found.facts, data=file_hashes(table))
+        return found
 
 
 def fit_training(training: Training, settings: FitSettings, tell: Callable[..., None]) -> TableModel:
@@ -521,6 +524,7 @@ def evaluated(
         resemblance=resembling,
         calibration=fit_calibration(on_calibration.scores, on_calibration.positive),
         shares=ValueShares(known_levels(model, training.kinds)).add(training.rows()).to_dict(),
+        intervals=rate_intervals(is_positive, flagged, groups),
     )
     return TableModel(model, facts, notes=notes + found, held_out_rows=test)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -86,6 +87,9 @@ class Facts(Schema):
     resemblance: dict[str, Any] | None = None
     calibration: dict[str, Any]
     shares: dict[str, Any]
+    # Ends of the 95 % intervals of the rates at the threshold; name and SHA-256 of each file of the training table.
+    intervals: dict[str, list[float]] | None = None
+    data: list[list[str]] | None = None
 
     @property
     def limits(self) -> Limits:
@@ -135,6 +139,16 @@ class Facts(Schema):
 def _block_text(block: dict[str, float]) -> str:
     words = {"max_fpr": "FPR <=", "min_precision": "precision >=", "capacity": "alerts <="}
     return " and ".join(f"{words[name]} {value:g}" for name, value in block.items())
+
+
+def file_hashes(table: Any) -> list[list[str]]:
+    """Return the name and the SHA-256 of each file of a table; none for data frames and streams."""
+    found = []
+    for file in table if isinstance(table, list | tuple) else [table]:
+        if isinstance(file, str | Path) and Path(file).is_file():
+            with open(file, "rb") as content:
+                found.append([Path(file).name, hashlib.file_digest(content, "sha256").hexdigest()])
+    return found
 
 
 # Missing values and unknown categories of a table, compared with the training table.

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import date, time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rocmax._files import check_not_input, check_output, write_file
-from rocmax._support import Array, Bools, Parameter, holding, need
+from rocmax._support import Array, Bools, Parameter, ParameterError, holding, need
 from rocmax._validation import check_range, positive_index
 from rocmax.costs import CaseCosts
 from rocmax.data import DataError, Reading
-from rocmax.report import Alert, Change, Feature, ReportModel, Segment, TestData, features_of, render
+from rocmax.report import (
+    Alert,
+    Change,
+    Feature,
+    Reconciled,
+    ReportModel,
+    Segment,
+    TestData,
+    features_of,
+    page_and_card,
+)
 from rocmax.report.page import LAYOUT
-from rocmax.tables.evaluate import ScoredTable, score_table, usable_groups
-from rocmax.tables.model import TITLES, Facts, TableModel, ValueShares, known_levels
+from rocmax.tables.evaluate import ScoredTable, measured, rate_intervals, rates_of, score_table, usable_groups
+from rocmax.tables.model import TITLES, Facts, TableModel, ValueShares, file_hashes, known_levels
 from rocmax.tables.options import HOLDERS, chosen
 from rocmax.tables.preprocess import MISSING
 from rocmax.tables.read import need_tables
@@ -27,6 +41,19 @@ from rocmax.thresholds import calibrated
 
 # What stands for a category of few rows.
 OTHER = "(other)"
+# What only a person knows, as keys of a model card.
+CARD_KEYS = (
+    "purpose",
+    "owner",
+    "contact",
+    "intended_use",
+    "not_for",
+    "limitations",
+    "data",
+    "approved_by",
+    "review_by",
+    "notes",
+)
 
 
 @holding(HOLDERS)
@@ -38,14 +65,17 @@ def write_report(
     target: str | None = None,
     segment: str | None = None,
     alerts: int = 5,
+    card: str | Path | Mapping[str, Any] | None = None,
+    card_out: str | Path | None = None,
     reading: Reading | None = None,
     notify: Callable[[str], None] | None = None,
 ) -> None:
     """Write an HTML report of models on a labeled table, as ``rocmax report`` does.
 
     The page contains the decision at a limit on the false-positive rate or a floor on the true-positive rate, with
-    sliders for both; curves with confidence bands, costs, scores, measures and paired tests, results by segment, and
-    the most important columns. It is self-contained: no other file is loaded.
+    sliders for both; curves with confidence bands, costs, scores, measures and paired tests, results by segment, the
+    most important columns with their effects, the numbers of the fit next to those of the table, and a model card. It
+    is self-contained: no other file is loaded.
 
     Parameters
     ----------
@@ -62,6 +92,12 @@ def write_report(
     alerts : int, default=5
         Number of flagged rows to show, with the columns that moved their scores most. 0 shows none: no value of a
         single row is then in the page.
+    card : str, Path or mapping, default=None
+        What only a person knows about the model, for the model card: a file that ends in ``.toml`` or ``.json``, or its
+        content. The keys are "purpose", "owner", "contact", "intended_use", "not_for", "limitations", "data",
+        "approved_by", "review_by" and "notes"; the values are text, numbers, dates, or lists of them.
+    card_out : str or Path, default=None
+        The model card, with the results, as Markdown. None writes none.
     reading
     notify : callable, default=None
         Called with each note as soon as it is known.
@@ -82,9 +118,12 @@ def write_report(
     fitted = [models] if isinstance(models, TableModel) else list(models)
     if not fitted:
         raise ValueError("models must have at least one model; got none")
-    files = [file for file in (table, *(model.path for model in fitted)) if isinstance(file, str | Path)]
-    check_not_input(out, files)
-    check_output(out)
+    stated = read_card(card)
+    files = [file for file in (table, card, *(model.path for model in fitted)) if isinstance(file, str | Path)]
+    outputs = [out] if card_out is None else [out, card_out]
+    for i, output in enumerate(outputs):
+        check_not_input(output, [*files, *outputs[:i]])
+        check_output(output)
     check_range("alerts", alerts, 0, 100, "an integer from 0 to 100", integer=True)
     reading = chosen(Reading, reading)
     scored = [score_table(model, table, target, reading) for model in fitted]
@@ -99,7 +138,7 @@ def write_report(
             )
     names = _distinct([entry.fitted.name for entry in scored])
     facts = first.fitted.facts
-    page = render(
+    made = page_and_card(
         [_model(entry, name, alerts) for entry, name in zip(scored, names, strict=True)],
         TestData(
             Path(table).name if isinstance(table, str | Path) else "the table",
@@ -115,10 +154,58 @@ def write_report(
             changes=_changes(first),
             groups=usable_groups(first.groups, first.target.is_positive)[0],
             times=first.times,
+            card=stated,
+            facts=_table_facts(first, table),
             **({} if first.costs is None else {"costs": _mean_costs(first.costs, first.target.is_positive)}),
         ),
     )
-    write_file(out, page.encode())
+    for output, text in zip(outputs, made, strict=False):
+        write_file(output, text.encode())
+
+
+def read_card(card: str | Path | Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    """Return the entries of a model card, from a file or a mapping, in the order of ``CARD_KEYS``."""
+    if card is None:
+        return []
+    if isinstance(card, str | Path):
+        parsers: dict[str, Callable[[str], Any]] = {".toml": tomllib.loads, ".json": json.loads}
+        parse = parsers.get(Path(card).suffix.lower())
+        if parse is None:
+            raise ParameterError(Parameter("card"), f" must end in {' or '.join(parsers)}; got {card}")
+        try:
+            found = parse(Path(card).read_text(encoding="utf-8-sig"))
+        except ValueError as error:
+            raise DataError(f"{card} is no {Path(card).suffix[1:].upper()}: {error}") from error
+        card, name = found, str(card)
+    else:
+        name = "card"
+    if not isinstance(card, Mapping):
+        raise DataError(f"{name} must have keys and values; got {type(card).__name__}")
+    unknown = [key for key in card if key not in CARD_KEYS]
+    if unknown:
+        raise DataError(f"{name} has unknown keys: {', '.join(map(repr, unknown))}; known: {', '.join(CARD_KEYS)}")
+    return [(key.replace("_", " "), _card_text(name, key, card[key])) for key in CARD_KEYS if key in card]
+
+
+def _card_text(name: str, key: str, value: Any) -> str:
+    parts = value if isinstance(value, list | tuple) else [value]
+    if not parts or not all(isinstance(part, str | int | float | date | time) and str(part).strip() for part in parts):
+        raise DataError(f"{key!r} of {name} must be text, a number, a date, or a list of them; got {value!r}")
+    return "; ".join(str(part).strip() for part in parts)
+
+
+def _table_facts(entry: ScoredTable, table: Any) -> list[tuple[str, str]]:
+    """Return where the test rows come from: files with their hashes, numbers of rows, and the period."""
+    positive = entry.target.is_positive
+    facts = [("test rows", f"{positive.size}, {np.count_nonzero(positive)} of them positive"), *_hash_facts(table)]
+    if entry.times is not None:
+        first, last = (str(end).removesuffix("T00:00:00") for end in (entry.times.min(), entry.times.max()))
+        facts.append(("period of the test rows", f"{first} to {last}"))
+    return facts
+
+
+def _hash_facts(table: Any) -> list[tuple[str, str]]:
+    return [(f"SHA-256 of {name}", digest) for name, digest in file_hashes(table)]
 
 
 def _mean_costs(case: CaseCosts, positive: Bools) -> tuple[float, float]:
@@ -144,6 +231,9 @@ def _model(entry: ScoredTable, name: str, n_alerts: int) -> ReportModel:
     about = entry.fitted.facts
     facts = [
         ("fitted", about.fitted),
+        *_hash_facts(entry.fitted.path),
+        *[(f"SHA-256 of {file}, the training table", digest) for file, digest in about.data or ()],
+        *_period_facts(about),
         ("model", about.model if about.model == entry.fitted.family else f"auto: {entry.fitted.family}"),
         *([("families", family_text(about.families))] if about.families else []),
         ("measure", about.measure),
@@ -170,7 +260,37 @@ def _model(entry: ScoredTable, name: str, n_alerts: int) -> ReportModel:
         calibrated(about.calibration, entry.scores),
         min_tpr=about.min_tpr or None,
         alerts=_alerts(entry, n_alerts),
+        min_precision=about.min_precision or None,
+        capacity=about.capacity_share,
+        reconciled=_reconciled(entry),
     )
+
+
+def _period_facts(about: Facts) -> list[tuple[str, str]]:
+    """Return the first and the last time of each part of the training table."""
+    parts = [(name, part) for name, part in (about.periods or {}).items() if name != "dropped"]
+    return [(f"period of the {name} rows", f"{part['first']} to {part['last']}") for name, part in parts]
+
+
+def _reconciled(entry: ScoredTable) -> list[Reconciled] | None:
+    """Return the numbers that the fit printed, next to those of this table."""
+    about, positive = entry.fitted.facts, entry.target.is_positive
+    if about.intervals is None:
+        return None
+    groups = usable_groups(entry.groups, positive)[0]
+    measure = str(about.measure)
+    now = measured([measure], about.aim, about.seed, positive, entry.scores, groups)[0][measure]
+    ends = ("value", "low", "high")
+    then = about.held_out
+    found = [Reconciled(measure.replace("_", " "), *(tuple(part[end] for end in ends) for part in (then, now)))]
+    rates, intervals = rates_of(positive, entry.predicted), rate_intervals(positive, entry.predicted, groups)
+    titles = {"tpr": "TPR", "fpr": "FPR", "precision": "precision", "alerts": "share of flagged rows"}
+    for name, title in titles.items():
+        if name in about.intervals and name in intervals:
+            low_high = about.intervals[name], intervals[name]
+            values = about.at_threshold[name], rates[name]
+            found.append(Reconciled(title, *((v, *pair) for v, pair in zip(values, low_high, strict=True))))
+    return found
 
 
 def _alerts(entry: ScoredTable, n_alerts: int) -> list[Alert]:
@@ -252,29 +372,68 @@ def segments_of(X: Any, column: str) -> list[Segment]:
 def _top_features(entry: ScoredTable, pipeline: Any) -> tuple[list[Feature], str]:
     """Return the most important features of a model, and what their values are.
 
-    They are the spread of the contributions of the columns of a linear or additive model, the gain of trees, and the
-    weights of linear models without columns, or of an earlier version.
+    They are the spread of the contributions of the columns and, for tables without columns or models of an earlier
+    version, the weights of linear models or the gain of trees.
     """
     classifier, asked = pipeline.named_steps["model"], Reasons(pipeline, entry.fitted.facts, entry.fitted.family, 1)
-    if hasattr(classifier, "coef_") and hasattr(entry.X, "columns") and asked.has_any():
+    if hasattr(entry.X, "columns") and asked.has_any():
         return _contributions(asked, entry), "standard deviation of its contribution"
     found, kind = features_of(pipeline, None, positive_index(classifier.classes_, entry.target.positive))
     return [replace(feature, name=feature.name.partition("__")[2] or feature.name) for feature in found], kind
 
 
 def _contributions(asked: Reasons, entry: ScoredTable) -> list[Feature]:
-    """Return the standard deviation of the contribution of each column to the score of a linear or additive model.
+    """Return the standard deviation of the contribution of each column to the score, with its mean over values.
 
     Numeric columns of linear models have the sign of their effect.
     """
-    rows = LAYOUT.contribution_rows
-    made = asked.contributions(entry.X.head(rows), entry.columns.head(rows))
+    n_rows = entry.scores.size
+    rows = np.linspace(0, n_rows - 1, min(n_rows, LAYOUT.contribution_rows)).round().astype(np.intp)
+    made = asked.contributions(entry.X.iloc[rows], entry.columns.iloc[rows])
+    levels = known_levels(asked.model, entry.fitted.facts.features)
+    directed = hasattr(asked.model.named_steps["model"], "coef_") and entry.fitted.family != "additive"
     found = []
     for name, part in zip(made.columns, made.values.T, strict=True):
-        directed = entry.fitted.family != "additive" and name in asked.numbers
-        direction = _direction(made.data[name].to_numpy(dtype=np.float64), part) if directed else 0
-        found.append(Feature(name, float(np.std(part)), direction))
+        number = name in asked.numbers
+        direction = _direction(made.data[name].to_numpy(dtype=np.float64), part) if directed and number else 0
+        # Dates are neither.
+        known = None if number else levels.get(name)
+        effects = _effects(made.data[name], part, known) if number or known is not None else []
+        found.append(Feature(name, float(np.std(part)), direction, effects))
     return sorted(found, key=lambda feature: -feature.value)[: LAYOUT.n_features]
+
+
+def _effects(values: Any, part: Array, levels: set[str] | None) -> list[tuple[str, int, float]]:
+    """Return the mean contribution of a column by its values: of fifths of the numbers, or of frequent categories.
+
+    Categories that the model does not store, because few rows have them, are not shown.
+    """
+    import pandas as pd
+
+    missing = values.isna().to_numpy()
+    names = np.full(values.size, MISSING, dtype=object)
+    if levels is not None:
+        known = values.isin(levels).to_numpy()
+        order = list(values[known].value_counts().index[: LAYOUT.n_effects])
+        names[~missing] = OTHER
+        shown = values.isin(order).to_numpy()
+        names[shown] = values[shown].astype(str)
+    else:
+        numbers = values.to_numpy(dtype=np.float64)[~missing]
+        distinct = np.unique(numbers)
+        cuts, order = distinct[1:], [f"{value:.4g}" for value in distinct]
+        if distinct.size > LAYOUT.n_effects:
+            cuts = np.unique(np.quantile(numbers, np.arange(1, LAYOUT.n_effects) / LAYOUT.n_effects))
+            texts = [f"{cut:.4g}" for cut in cuts]
+            between = [f"{low} to {high}" for low, high in pairwise(texts)]
+            order = [f"below {texts[0]}", *between, f"{texts[-1]} and above"]
+        names[~missing] = np.array(order, dtype=object)[np.searchsorted(cuts, numbers, "right")]
+    means = pd.Series(part).groupby(names).agg(["size", "mean"])
+    return [
+        (name, int(means.loc[name, "size"]), float(means.loc[name, "mean"]))
+        for name in dict.fromkeys([*order, OTHER, MISSING])
+        if name in means.index
+    ]
 
 
 def _direction(values: Array, part: Array) -> int:
