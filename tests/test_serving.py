@@ -262,10 +262,14 @@ def test_what_cannot_be_served_is_refused_at_the_start(tmp_path):
 def test_what_the_guide_shows_is_what_the_commands_printed():
     results = (ROOT / "benchmarks" / "results" / "serving.md").read_text(encoding="utf-8")
     guide = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
-    blocks = [block for block in re.findall(r"^```\n(.*?)^```", guide, re.DOTALL | re.MULTILINE) if block[0] == "$"]
+    found = re.findall(r"^```(?:pycon)?\n(.*?)^```$", guide, re.DOTALL | re.MULTILINE)
+    blocks = [block for block in found if block.startswith("$ ")]
     assert len(blocks) == 5
     assert {line for block in blocks for line in block.splitlines()} - set(results.splitlines()) == set()
-    for words, name in (("predict` from Python takes", "predict(model, row)"), ("reasons", "model.reasons(row, 3)")):
+    for words, name in (
+        ("from Python takes", "predict(model, row)"),
+        ("row with its reasons", "model.reasons(row, 3)"),
+    ):
         (printed,) = re.findall(rf"\| `{re.escape(name)}` +\| ([\d.]+)", results)
         assert re.search(rf"{words}.* {float(printed):.0f} ms", guide)
 
