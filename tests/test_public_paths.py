@@ -136,7 +136,7 @@ def test_model_files_name_public_modules_only(kind):
     models = [kind().fit(X, y)]
     if hasattr(kind, "partial_fit"):
         models.append(kind().partial_fit(X, y, classes=[False, True]))
-    homes = {*PACKAGES, "rocmax.boosted", "rocmax.kernel", "rocmax.online", "rocmax.papers"}
+    homes = {*PACKAGES, "rocmax.boosted", "rocmax.ensemble", "rocmax.kernel", "rocmax.online", "rocmax.papers"}
     for model in models:
         names = stored_types(model)
         assert f"{kind.__module__}.{kind.__name__}" in names
