@@ -178,7 +178,7 @@ def measure_wide() -> Figures:
 
 CASES = [
     Case(
-        f"`rocmax fit`, {kind} of {ROWS:,} rows x 30",
+        f"`rocmax fit`, {kind} of {ROWS:,} rows x 30" + ("" if tuned else ", next to defaults"),
         "LightGBM, leaves and rounds tuned in 3 folds" if tuned else "LightGBM with its defaults",
         1.0 if tuned else None,
         partial(measure, kind, tuned),
