@@ -98,6 +98,23 @@ def test_damaged_trees(saved, tmp_path, engine, name, value, message):
         rocmax.load(path)
 
 
+def test_children_of_xgboost_come_after_their_parent(saved, tmp_path):
+    # XGBoost reads beyond its memory in contributions otherwise.
+    def change(inner):
+        members = array_members(inner)
+        left, right = (np.load(io.BytesIO(inner[members[name]])) for name in ("left", "right"))
+        # A node before its sibling changes places with a child of the sibling: still a tree, but not in order.
+        parent = next(p for p in np.flatnonzero(left >= 0) if left[p] < right[p] and left[right[p]] >= 0)
+        sibling, child = left[parent], right[parent]
+        left[parent], left[child] = left[child], sibling
+        for name, values in (("left", left), ("right", right)):
+            inner[members[name]] = array_file(values)
+
+    path = rewrite(saved["xgboost"], tmp_path / "m.rocmax", change)
+    with pytest.raises(ModelFileError, match="must be nodes after their parent"):
+        rocmax.load(path)
+
+
 @pytest.mark.slow
 def test_mutated_files_do_not_end_the_process(saved):
     folder = Path(__file__).parent

@@ -257,6 +257,9 @@ def _check_nodes(trees: Any) -> None:
         child = getattr(trees, name)
         if np.any(np.where(split, (child < start) | (child >= end), child != -1)):
             raise ValueError(f"{name} must be nodes of the same tree, or -1 in leaves; got one out of range")
+        # XGBoost allots the memory for contributions in the order of the nodes.
+        if is_xgboost and np.any(split & (child <= np.arange(n_nodes))):
+            raise ValueError(f"{name} must be nodes after their parent")
     if not is_xgboost and np.any(split != (np.arange(n_nodes) < start + np.repeat(n_splits, _sizes(trees)))):
         raise ValueError("the splits of a tree must come before its leaves")
     _check_range("feature", trees.feature, trees.n_features)
