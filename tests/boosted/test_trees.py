@@ -171,7 +171,11 @@ BOTH = [
     ("left", first(10**6), "left must be nodes of the same tree, or -1 in leaves; got one out of range"),
     ("left", first(-2), "left must be nodes of the same tree|right must be nodes of the same tree"),
     ("left", first(-1), "right must be nodes of the same tree, or -1 in leaves; got one out of range"),
-    ("left", first(0), "each node of tree 0 must be the root or the child of one node|must be nodes after their parent"),
+    (
+        "left",
+        first(0),
+        "each node of tree 0 must be the root or the child of one node|must be nodes after their parent",
+    ),
     ("right", first(50), "right must be nodes of the same tree, or -1 in leaves; got one out of range"),
     ("right", shorter, r"right must have \d+ values; got \d+"),
     ("feature", first(4), "feature must be from 0 to 3; got 4"),
